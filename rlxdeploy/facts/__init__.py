@@ -1,0 +1,1 @@
+"""Pure questions to a host, and pure parsers of its answers."""

@@ -1,0 +1,1 @@
+"""The frozen values the stages hand to one another; every stage meets the others only here."""

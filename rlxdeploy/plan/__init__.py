@@ -1,0 +1,1 @@
+"""RemoteFiles and Survey in, Plan out: the steps from one to the other, as data."""

@@ -1,0 +1,1 @@
+"""Resolution and templates in, RemoteFiles out: how each host should be."""
