@@ -1,7 +1,7 @@
-"""The deployer's one tree of errors: the class says whose fault it is, attributes carry the evidence.
+"""The deployer's one tree of errors: the class says whose fault it is, attributes carry evidence.
 
 Nobody parses a message: the command line picks the exit code by class, and JSON output shows the
-attributes.  One host's failure is a value (`model.outcome`), not an exception that stops the others.
+attributes.  One host's failure is a value (`model.outcome`), no exception that stops the others.
 """
 
 from collections.abc import Sequence

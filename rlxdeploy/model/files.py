@@ -1,0 +1,52 @@
+"""How each host should be: files with content, mode and owner, and the release they make up."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One file; *path* is absolute, or relative to the release's folder.
+
+    *source* says where the content comes from, for a person: a template, a file, a key.  The
+    content of a *secret* file is never shown, saved or compared in the clear.  *restarts* are the
+    ranks that have to start again when it changes.
+    """
+
+    path: str
+    content: bytes
+    mode: int
+    source: str
+    secret: bool = False
+    restarts: tuple[int, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """Return the sha256 of the content, in hex."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class HostFiles:
+    """The files of one host: *released* under `releases/<id>/`, *installed* at absolute paths.
+
+    *stored* are content-addressed and shared between jobs (the runtime archive).
+    """
+
+    host: str
+    released: tuple[RemoteFile, ...]
+    installed: tuple[RemoteFile, ...] = ()
+    stored: tuple[RemoteFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFiles:
+    """Every host's files under one release id; *plan* is RLX_PLAN, *generation* went into it."""
+
+    hosts: Mapping[str, HostFiles]
+    release: str
+    plan: str
+    generation: int
+    notices: tuple[str, ...] = field(default_factory=tuple)

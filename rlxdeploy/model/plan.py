@@ -1,0 +1,103 @@
+"""The steps from the hosts as surveyed to the hosts as rendered, as data a person can read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rlxdeploy.errors import Finding
+from rlxdeploy.model.host import Host, Tree
+from rlxdeploy.model.step import Step
+
+FORMAT_VERSION = 1
+
+
+class Change(StrEnum):
+    """What becomes of a file."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file that will differ; *diff* is unified text, with secrets as keyed digests."""
+
+    path: str
+    change: Change
+    source: str = ""
+    before: str = ""
+    after: str = ""
+    size: int = 0
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitAction:
+    """What happens to one rank's instance (start, stop, restart), and why."""
+
+    rank: int
+    action: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """One host's part: *stage* touches nothing that runs, *go* does; both empty: no change."""
+
+    host: Host
+    tree: Tree
+    launch: str
+    changes: tuple[FileChange, ...] = ()
+    actions: tuple[UnitAction, ...] = ()
+    stage: tuple[Step, ...] = ()
+    go: tuple[Step, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.stage and not self.go
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """One line of the rank table: what the plan gives this rank."""
+
+    rank: int
+    node: str
+    host: str
+    device: str
+    address: str
+    launch: str
+    action: str
+    managed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `plan` prints and `apply` carries out.
+
+    *release* is the id every host shows afterwards, *plan* the RLX_PLAN, *deployment* the random
+    id that marks the job as this inventory's.  *join* tells how a rank is known to be up: notify
+    or exec.
+    """
+
+    job: str
+    world: int
+    topology: str
+    release: str
+    plan: str
+    generation: int
+    deployment: str
+    join: str
+    join_timeout: float
+    hosts: Mapping[str, HostPlan]
+    ranks: tuple[RankRow, ...]
+    why: tuple[str, ...] = ()
+    notices: tuple[Finding, ...] = ()
+    explained: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether the hosts are already as they should be."""
+        return all(part.empty for part in self.hosts.values())

@@ -1,0 +1,88 @@
+"""Who is which rank, on which device, at which peer address; what was passed over and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rlxdeploy.errors import Finding
+from rlxdeploy.model.host import Host, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A numeric address and a TCP port."""
+
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return (
+            f"[{self.address}]:{self.port}"
+            if ":" in self.address
+            else f"{self.address}:{self.port}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One rank's place.
+
+    *devices* are the canonical labels, primary first; *visible* is what the vendor's variable
+    (CUDA_VISIBLE_DEVICES …) is set to, None to leave it alone.  *peer* is None for a star's
+    worker.  *why* maps each value (address, port, device, rank, launch, python) to the line, probe
+    or rule that gave it.
+    """
+
+    rank: int
+    node: str
+    index: int
+    host: str
+    slot: int
+    local_rank: int
+    local_world: int
+    node_rank: int
+    devices: tuple[str, ...]
+    visible: str | None
+    peer: Endpoint | None
+    bind: str | None
+    python: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    managed: bool = True
+    why: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """How the job is laid out and started on one host."""
+
+    host: Host
+    tree: Tree
+    launch: str
+    user: str
+    owner: str
+    python: str
+    why: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The group, settled: seats in rank order and the hosts they stand on, in inventory order."""
+
+    job: str
+    world: int
+    topology: str
+    wire: str
+    security: str
+    seats: tuple[Seat, ...]
+    hosts: Mapping[str, Placed]
+    master: Endpoint
+    notices: tuple[Finding, ...] = ()
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """PEERS as every rank reads it: all ranks in a mesh, rank 0 alone in a star."""
+        return tuple(str(seat.peer) for seat in self.seats if seat.peer is not None)
+
+    def on(self, host: str) -> tuple[Seat, ...]:
+        """Return the managed seats on *host*, in rank order."""
+        return tuple(seat for seat in self.seats if seat.host == host and seat.managed)

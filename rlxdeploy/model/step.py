@@ -1,0 +1,151 @@
+"""Deeds as data: a closed union of frozen steps; `str(step)` is what the dry run prints.
+
+No step carries content: files are named by path and digest, and `edge/script` finds the bytes in
+the RemoteFiles.  A step says what shall be so; none depends on the answer to an earlier one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFile:
+    """Have the content-addressed file *digest* of *size* bytes in the store."""
+
+    digest: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"store {self.digest[:12]} ({self.size} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedFile:
+    """One file of a release: its path in the release's folder, content digest, size and mode."""
+
+    path: str
+    digest: str
+    size: int
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageRelease:
+    """Have `releases/<release>` with exactly *files*; nothing that runs is touched."""
+
+    release: str
+    files: tuple[ReleasedFile, ...]
+
+    def __str__(self) -> str:
+        return f"stage release {self.release} ({len(self.files)} files)"
+
+
+@dataclass(frozen=True, slots=True)
+class StopRanks:
+    """Stop the instances of *ranks*, waiting until they are gone; *disable* them at boot too."""
+
+    ranks: tuple[int, ...]
+    disable: bool = False
+
+    def __str__(self) -> str:
+        return f"stop {_ranks(self.ranks)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRelease:
+    """Point `current` at *release*."""
+
+    release: str
+
+    def __str__(self) -> str:
+        return f"switch current to {self.release}"
+
+
+@dataclass(frozen=True, slots=True)
+class InstallFile:
+    """Have the file *path* (a unit or a drop-in) with this content."""
+
+    path: str
+    digest: str
+    size: int
+    mode: int
+
+    def __str__(self) -> str:
+        return f"install {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFile:
+    """Have no file at *path*."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"remove {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadUnits:
+    """Have the service manager read the unit files again."""
+
+    def __str__(self) -> str:
+        return "reload units"
+
+
+@dataclass(frozen=True, slots=True)
+class StartRanks:
+    """Start the instances of *ranks* without waiting for them; *boot*: also at every boot."""
+
+    ranks: tuple[int, ...]
+    boot: bool
+
+    def __str__(self) -> str:
+        return f"start {_ranks(self.ranks)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkDeployment:
+    """Have `deployment.json` with these fields; the host adds nothing."""
+
+    fields: Mapping[str, object]
+
+    def __str__(self) -> str:
+        return "write deployment.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReleases:
+    """Keep the *keep* newest releases, and drop stored files that no job's release names."""
+
+    keep: int
+
+    def __str__(self) -> str:
+        return f"keep {self.keep} releases"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveJob:
+    """Have nothing of the job on the host: instances stopped before, folders, units and links."""
+
+    def __str__(self) -> str:
+        return "remove the job's files"
+
+
+Step = (
+    StoreFile
+    | StageRelease
+    | StopRanks
+    | SwitchRelease
+    | InstallFile
+    | RemoveFile
+    | ReloadUnits
+    | StartRanks
+    | MarkDeployment
+    | PruneReleases
+    | RemoveJob
+)
+
+
+def _ranks(ranks: tuple[int, ...]) -> str:
+    word = "rank" if len(ranks) == 1 else "ranks"
+    return f"{word} {', '.join(map(str, ranks))}"

@@ -1,0 +1,201 @@
+"""What the machines said: the lock file of the cluster, saved as JSON and loaded again.
+
+Every value is plain data, so that `plan --survey FILE` compiles the same bytes with no host up.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rlxdeploy.model.host import Host
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One compute device, as upstream's DeviceInfo (canonical label) and what we add.
+
+    *mem_bytes* 0 means it shares RAM or is unknown (*unified* tells).  *ident* is what
+    CUDA_VISIBLE_DEVICES or its vendor's equivalent takes: an index or a `MIG-…` id.  *error* says
+    why a device that is there cannot be used; then *available* is False.
+    """
+
+    device: str
+    name: str
+    mem_bytes: int = 0
+    unified: bool = False
+    gflops: float = 0.0
+    available: bool = True
+    ident: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """Sizes in bytes, *gflops* and *io_mbps* 0 where nobody measured."""
+
+    cpu: str
+    cores: int
+    ram_total: int
+    ram_avail: int
+    disk_free: Mapping[str, int]
+    devices: tuple[Device, ...]
+    gflops: float = 0.0
+    io_mbps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One network interface; *addresses* are `address/prefix`, *kind* is empty for plain ones."""
+
+    name: str
+    mac: str
+    up: bool
+    mtu: int
+    addresses: tuple[str, ...]
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Interfaces, and the ones the default routes leave by."""
+
+    interfaces: tuple[Interface, ...]
+    default_routes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """The system we would start on.
+
+    *programs* maps each program asked for to its absolute path, or to "" with the places searched
+    in *searched*.  Versions are "" where the thing is not there.  *launches* are the launch words
+    that work there for the asking user, best first.
+    """
+
+    os: str
+    arch: str
+    hostname: str
+    machine_id: str
+    boot_id: str
+    init: str
+    systemd: str
+    libc: str
+    python: str
+    python_version: str
+    numpy: str
+    user: str
+    uid: int
+    home: str
+    data_home: str
+    runtime_dir: str
+    clock: float
+    programs: Mapping[str, str] = field(default_factory=dict)
+    searched: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ("process",)
+    sudo: bool = False
+    host_key: str = ""
+    noisy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PortHolder:
+    """Who listens on a TCP port; *pid* 0 where the host would not tell.
+
+    *rank* is the rank of this job that holds it, None for a stranger.
+    """
+
+    address: str
+    port: int
+    pid: int = 0
+    command: str = ""
+    unit: str = ""
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileSeen:
+    """One of our files as it is; *digest* is the sha256 of its content, a link's is its target."""
+
+    digest: str
+    mode: int
+    owner: str
+    size: int
+    kind: str = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class RankSeen:
+    """One rank's instance as the host has it.
+
+    *active* uses systemd's words (active, activating, failed, inactive); *since* is the wall
+    clock of the start in seconds; *node* is the node's own state file, empty when unreadable.
+    """
+
+    rank: int
+    active: str
+    ready: bool = False
+    pid: int = 0
+    restarts: int = 0
+    since: float = 0.0
+    status: str = ""
+    exit_status: int | None = None
+    enabled: bool = False
+    node: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What `deployment.json` on a host says: one apply's mark."""
+
+    deployment: str
+    job: str
+    release: str
+    generation: int
+    plan: str
+    launch: str
+    world: int
+    ranks: tuple[int, ...]
+    controller: str
+    owner: str
+    inventory: str
+    applied_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobSeen:
+    """The job on a host: what is deployed, which of our files are there, how the ranks are.
+
+    *current* is the release `current` points at, "" without one; *files* are keyed by absolute
+    path, those of the current release under `<home>/current/…`.
+    """
+
+    deployed: Deployed | None = None
+    current: str = ""
+    releases: tuple[str, ...] = ()
+    files: Mapping[str, FileSeen] = field(default_factory=dict)
+    ranks: tuple[RankSeen, ...] = ()
+    locked_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """All that one host said; *unanswered* names the questions that missed their deadline."""
+
+    host: Host
+    hardware: Hardware
+    network: Network
+    platform: Platform
+    job: JobSeen
+    holders: tuple[PortHolder, ...] = ()
+    unanswered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Facts of the hosts that answered, and the reason of each that did not, by host name."""
+
+    hosts: Mapping[str, HostFacts]
+    failed: Mapping[str, str] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION

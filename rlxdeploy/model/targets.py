@@ -1,0 +1,39 @@
+"""Whom to ask, and what: the inventory's machines with the questions this job has for them."""
+
+from dataclasses import dataclass
+
+from rlxdeploy.errors import Finding, Place
+from rlxdeploy.model.host import Host
+
+
+@dataclass(frozen=True, slots=True)
+class Enquiry:
+    """What the survey of one host has to find out besides the machine itself.
+
+    *programs* are argv[0]s and pythons to find on the host; *folders* are asked for their free
+    space; *ports* are TCP ports whose holders matter.
+    """
+
+    job: str
+    programs: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    folders: tuple[str, ...] = ()
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One machine to survey; *nodes* index the `[[node]]` entries written for it (none: found)."""
+
+    host: Host
+    enquiry: Enquiry
+    nodes: tuple[int, ...] = ()
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Every machine to survey, in the order in which the inventory names them."""
+
+    targets: tuple[Target, ...]
+    notices: tuple[Finding, ...] = ()
