@@ -1,0 +1,58 @@
+# One virtual environment, made once; every target works from a fresh clone.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+
+.PHONY: demo test lint unit wheel fleet soak bench clean
+
+# The main job on this machine: plan, apply, four ranks joined, how to go on from there.
+demo: $(VENV)/.installed
+	@$(BIN)/rlxdeploy plan inventories/local.toml
+	@$(BIN)/rlxdeploy apply inventories/local.toml --yes
+	@$(BIN)/rlxdeploy status inventories/local.toml
+	@printf '\n%s\n' 'The group stays up. From here:' \
+	  '  $(BIN)/rlxdeploy status  inventories/local.toml   # how it is' \
+	  '  $(BIN)/rlxdeploy logs    inventories/local.toml   # what the ranks said' \
+	  '  $(BIN)/rlxdeploy stop    inventories/local.toml   # stop it' \
+	  '  $(BIN)/rlxdeploy destroy inventories/local.toml --yes   # remove every trace'
+
+test: lint unit wheel
+
+# The house rules: style, types (the runtime's for Python 3.9 too), import directions.
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.9 rlxdeploy/__init__.py rlxdeploy/runtime tests/runtime
+	$(BIN)/lint-imports
+
+# Everything but the soak; fleet tests skip with their reason where there can be no fleet.
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest -q
+
+# The same tests from another folder against the built wheel, which alone has the package.
+wheel: $(VENV)/.dev
+	$(BIN)/python tests/wheel.py
+
+fleet: $(VENV)/.dev
+	FLEET=required $(BIN)/python -m pytest -q -m fleet tests
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m soak -o addopts= --timeout 0 tests
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "rlxdeploy needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@

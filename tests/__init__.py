@@ -1,0 +1,1 @@
+"""The tests mirror the package; `fleet/` holds those on real systemd hosts."""
