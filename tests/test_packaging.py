@@ -50,7 +50,7 @@ def test_the_sdist_installs_and_answers_from_another_folder(sdist: Path, tmp_pat
     python = environment(tmp_path / "venv", sdist)
     inventory = tmp_path / "inventory.toml"
     inventory.write_text('[job]\nname = "sample"\n[[node]]\naddr = "127.0.0.1:29500"\n')
-    command = [python.parent / "rlxdeploy", "validate", inventory]
+    command = [str(python.parent / "rlxdeploy"), "validate", str(inventory)]
 
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     schema = subprocess.run(

@@ -27,7 +27,14 @@ def main() -> int:
         elsewhere.mkdir()
         for name in CARRIED:
             _carry(ROOT / name, elsewhere / name)
-        command = [python, "-m", "pytest", "-q", "-m", "not fleet and not checkout and not soak"]
+        command = [
+            str(python),
+            "-m",
+            "pytest",
+            "-q",
+            "-m",
+            "not fleet and not checkout and not soak",
+        ]
         variables = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
         done = subprocess.run(command, cwd=elsewhere, env=variables, check=False)
         return done.returncode
@@ -35,7 +42,7 @@ def main() -> int:
 
 def _build(target: Path) -> Path:
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", target, ROOT],
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(target), str(ROOT)],
         check=True,
         stdout=subprocess.DEVNULL,
     )

@@ -1,0 +1,104 @@
+"""The command `rlxdeploy`: arguments to use case to exit code.
+
+Commands live in the modules of `COMMANDS` and are imported when they are asked for, so that
+`validate` pays for neither numpy nor SSH.  Exit codes are product-wide: see `docs/exit-codes.md`.
+"""
+
+import signal
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import FrameType
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from rlxdeploy import __version__
+from rlxdeploy.cli.failure import Terminated, exit_code_of, report_failure, report_usage
+
+# In the order in which `--help` lists them.
+COMMANDS: Mapping[str, str] = {
+    "validate": "validate",
+    "plan": "plan",
+    "apply": "apply",
+    "status": "look",
+    "logs": "look",
+    "wait": "look",
+    "stop": "change",
+    "restart": "change",
+    "destroy": "change",
+    "resolve": "compile",
+    "render": "compile",
+    "probe": "compile",
+    "schema": "validate",
+}
+
+# What the parser raises for a bad command line; typer gives its base no public name.
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+USAGE_EXIT = 64
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports the module of a command when the command is looked up."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - typer's vendored Context has no public name
+        """Return the names `--help` lists."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - as above
+        """Return the command *cmd_name*, or None where there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"rlxdeploy.cli.{COMMANDS[cmd_name]}")
+        group: Any = typer.main.get_command(module.app)
+        return group.commands[cmd_name]
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="From one inventory.toml to a running group of ranks on machines you own.",
+)
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callback
+    if wanted:
+        typer.echo(f"rlxdeploy {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(  # noqa: FBT001 - handled by its callback
+        default=False, callback=_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    """From one inventory.toml to a running group of ranks on machines you own."""
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; nothing but a bug of ours escapes."""
+    as_json = "--json" in arguments
+    try:
+        return app(args=arguments, standalone_mode=False, prog_name="rlxdeploy") or 0
+    except UsageError as error:
+        report_usage(error, as_json=as_json)
+        return USAGE_EXIT
+    except (KeyboardInterrupt, typer.Abort):
+        return report_failure(KeyboardInterrupt("interrupted"), as_json=as_json)
+    except (Exception, Terminated) as error:
+        if exit_code_of(error) is None:
+            raise
+        return report_failure(error, as_json=as_json)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    raise Terminated("terminated")

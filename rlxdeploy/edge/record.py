@@ -1,0 +1,85 @@
+"""The folder `.rlxdeploy/` beside an inventory: private, ignored by git, written atomically."""
+
+import json
+import os
+import secrets
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from rlxdeploy.errors import RlxDeployError
+from rlxdeploy.model.record import FORMAT_VERSION, Record
+
+FOLDER = ".rlxdeploy"
+_RECORD = TypeAdapter(Record)
+
+
+class RecordError(RlxDeployError):
+    """The record beside the inventory cannot be read or written."""
+
+
+def new_deployment() -> str:
+    """Return a fresh random deployment id of 128 bits, in hex."""
+    return secrets.token_hex(16)
+
+
+def read_record(inventory: Path, job: str) -> Record | None:
+    """Return the record of *job*, None where there is none; raises RecordError on a broken one."""
+    path = _path(inventory, job)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror}") from error
+    try:
+        version = json.loads(text).get("format_version")
+        if version != FORMAT_VERSION:
+            raise RecordError(f"{path}: format_version is {version!r}, not {FORMAT_VERSION}")
+        return _RECORD.validate_json(text)
+    except (ValueError, AttributeError, ValidationError) as error:
+        remedy = "remove it; the hosts still know what is deployed"
+        raise RecordError(f"{path}: no record of ours ({error}); {remedy}") from error
+
+
+def write_record(inventory: Path, record: Record) -> None:
+    """Put *record* in place of the last one, or leave that untouched and raise RecordError."""
+    path = _path(inventory, record.job)
+    try:
+        prepare_folder(inventory)
+        _replace(path, json.dumps(asdict(record), indent=2) + "\n")
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror}") from error
+
+
+def forget_record(inventory: Path, job: str) -> None:
+    """Have no record of *job*."""
+    _path(inventory, job).unlink(missing_ok=True)
+
+
+def prepare_folder(inventory: Path) -> Path:
+    """Return the folder beside *inventory*, made with mode 0700 and its own .gitignore."""
+    folder = inventory.resolve().parent / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    return folder
+
+
+def _path(inventory: Path, job: str) -> Path:
+    return inventory.resolve().parent / FOLDER / f"{job}.json"
+
+
+def _replace(path: Path, text: str) -> None:
+    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.rename(path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,32 @@
+"""What the controller remembers of a job beside its inventory; losing it loses only convenience."""
+
+from dataclasses import dataclass
+
+from rlxdeploy.model.host import Host, Tree
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """One host that an apply touched: how to reach it and where the files lie."""
+
+    host: Host
+    tree: Tree
+    launch: str
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The last apply of one job from this inventory.
+
+    *deployment* is the random id that the hosts' `deployment.json` carries too.
+    """
+
+    deployment: str
+    job: str
+    release: str
+    generation: int
+    hosts: tuple[HostRecord, ...]
+    format_version: int = FORMAT_VERSION
