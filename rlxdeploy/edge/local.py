@@ -1,0 +1,142 @@
+"""The session on this machine: a child shell in a process group of its own."""
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from rlxdeploy.edge.session import BOOTSTRAP, SessionLost
+from rlxdeploy.errors import Unreachable
+from rlxdeploy.model.host import Host
+
+_PIECE = 1 << 16
+# The end of stderr that a message shows; enough for a shell's last words.
+_COMPLAINTS = 4096
+# A shell that has closed its output gets this long to say its exit status.
+_LAST_WORDS_S = 0.5
+
+
+def open_local(host: Host, deadline: float) -> "LocalSession":
+    """Open a session on the controller; *deadline* is not needed for a fork."""
+    del deadline
+    return LocalSession(host)
+
+
+class LocalSession:
+    """`Session` by subprocess; *shell* is the argv that `-c BOOTSTRAP` is appended to."""
+
+    def __init__(self, host: Host, shell: tuple[str, ...] = ("/bin/sh",)) -> None:
+        self._host = host
+        try:
+            self._child = subprocess.Popen(  # noqa: S603  # a constant command, by design a shell
+                [*shell, "-c", BOOTSTRAP],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unreachable(host.name, "start a shell", str(error)) from error
+        pipes = (self._child.stdin, self._child.stdout, self._child.stderr)
+        self._stdin, self._stdout, self._stderr = (p.fileno() for p in pipes if p is not None)
+        self._arrived = bytearray()
+        self._tail = b""
+        self._closed = False
+        self._status: int | None = None
+        self._waiting = selectors.DefaultSelector()
+        for descriptor in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(descriptor, False)
+        for descriptor in (self._stdout, self._stderr):
+            self._waiting.register(descriptor, selectors.EVENT_READ)
+
+    @property
+    def host(self) -> Host:
+        """The machine at the other end."""
+        return self._host
+
+    @property
+    def complaints(self) -> str:
+        """The tail of stderr so far."""
+        return self._tail.decode(errors="replace")
+
+    def send(self, data: bytes, deadline: float) -> None:
+        """Hand over all of *data*, see `Session.send`."""
+        rest = memoryview(data)
+        self._waiting.register(self._stdin, selectors.EVENT_WRITE)
+        try:
+            while rest:
+                self._await(deadline, "to take what was sent")
+                rest = rest[self._write(rest) :]
+        finally:
+            self._waiting.unregister(self._stdin)
+
+    def read(self, deadline: float) -> bytes:
+        """Return what has arrived, see `Session.read`."""
+        while not self._arrived and self._stdout in self._waiting.get_map():
+            self._await(deadline, "to answer")
+        piece = bytes(self._arrived)
+        self._arrived.clear()
+        return piece
+
+    def close(self) -> int | None:
+        """Kill what is left, see `Session.close`."""
+        if self._closed:
+            return self._status
+        self._closed = True
+        if self._stdout not in self._waiting.get_map():
+            with suppress(subprocess.TimeoutExpired):
+                self._status = self._child.wait(_LAST_WORDS_S)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(_LAST_WORDS_S)
+        self._waiting.close()
+        for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
+            if pipe is not None:
+                pipe.close()
+        return self._status
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _await(self, deadline: float, what: str) -> None:
+        """Wait for any of the pipes, and take in what the child has written."""
+        left = deadline - time.monotonic()
+        ready = self._waiting.select(left) if left > 0 else []
+        if not ready:
+            raise TimeoutError(f"{self._host.name}: waited in vain for the shell {what}")
+        for key, _ in ready:
+            if key.fd != self._stdin:
+                self._take(key.fd)
+
+    def _take(self, descriptor: int) -> None:
+        piece = os.read(descriptor, _PIECE)
+        if not piece:
+            self._waiting.unregister(descriptor)
+        elif descriptor == self._stdout:
+            self._arrived += piece
+        else:
+            self._tail = (self._tail + piece)[-_COMPLAINTS:]
+
+    def _write(self, rest: memoryview) -> int:
+        try:
+            return os.write(self._stdin, rest[:_PIECE])
+        except BlockingIOError:
+            return 0
+        except BrokenPipeError as error:
+            why = f"the shell has ended{': ' if self._tail else ''}{self.complaints.strip()}"
+            raise SessionLost(self._host.name, "send", why) from error
