@@ -1,0 +1,78 @@
+"""The two streams: results on stdout, words for people on stderr when stdout carries JSON.
+
+Progress is one live line on a terminal, and otherwise a line when a stage begins and a heartbeat
+every `HEARTBEAT_S`, so that a log of a long run shows that it lives.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.status import Status
+
+from rlxdeploy.app.say import Doing, Say
+
+FORMAT_VERSION = 1
+HEARTBEAT_S = 10.0
+WAITING_SHOWN = 4
+
+
+class Screen:
+    """Where one command prints; *as_json* moves everything human to stderr."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self.results = Console(highlight=False, soft_wrap=True)
+        self.notes = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    @property
+    def people(self) -> Console:
+        """Where words for people go."""
+        return self.notes if self.as_json else self.results
+
+    def document(self, content: Mapping[str, object]) -> None:
+        """Print the one JSON document of a command."""
+        text = json.dumps({"format_version": FORMAT_VERSION, **content}, indent=2)
+        self.results.out(text, highlight=False)
+
+    def line(self, content: Mapping[str, object]) -> None:
+        """Print one line of NDJSON."""
+        self.results.out(json.dumps(content), highlight=False)
+
+    @contextmanager
+    def progress(self) -> Iterator[Say]:
+        """Draw what a use case says while the body runs."""
+        if not self.notes.is_terminal:
+            yield _Heartbeat(self.notes)
+            return
+        with self.notes.status("") as status:
+            yield lambda doing: _draw(status, doing)
+
+
+class _Heartbeat:
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._stage = ""
+        self._spoken = 0.0
+
+    def __call__(self, doing: Doing) -> None:
+        now = time.monotonic()
+        if doing.stage == self._stage and now - self._spoken < HEARTBEAT_S:
+            return
+        self._stage, self._spoken = doing.stage, now
+        self._console.out(_sentence(doing), highlight=False)
+
+
+def _draw(status: Status, doing: Doing) -> None:
+    status.update(_sentence(doing))
+
+
+def _sentence(doing: Doing) -> str:
+    waiting = ", ".join(doing.waiting[:WAITING_SHOWN])
+    more = len(doing.waiting) - WAITING_SHOWN
+    tail = f", waiting for {waiting}" if waiting else ""
+    return f"{doing.stage}: {doing.done}/{doing.total}{tail}" + (
+        f" and {more} more" if more > 0 else ""
+    )
