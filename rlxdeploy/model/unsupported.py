@@ -1,0 +1,126 @@
+"""Keys that load but have no effect yet, or none for us.
+
+One row a key; an integer step of a path matches `*`.  Removing a row is all it takes to say that
+the key's effect is built.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pydantic import BaseModel
+
+from rlxdeploy.errors import Finding, Severity
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.locate import KeyPath
+from rlxdeploy.model.vocabulary import Launch, Provision, Role, Security, Wire
+from rlxdeploy.model.world import dialled_addresses, is_on_loopback
+
+Test = Callable[[object], bool]
+
+
+def _always(_value: object) -> bool:
+    return True
+
+
+def _is_false(value: object) -> bool:
+    return not value
+
+
+def _is_one_of(*values: object) -> Test:
+    return lambda value: value in values
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A key pattern, with `*` for any one step, and the values of it that are meant."""
+
+    pattern: tuple[str, ...]
+    meant: Test = _always
+
+    def matches(self, path: KeyPath) -> bool:
+        """Return whether the row speaks of the key at *path*."""
+        return len(path) == len(self.pattern) and all(
+            wanted in ("*", step) for wanted, step in zip(self.pattern, path, strict=True)
+        )
+
+
+NOT_BUILT: Final = (
+    Row(("ssh", "*")),
+    Row(("node", "*", "ssh")),
+    Row(("node", "*", "managed"), _is_false),
+    Row(("node", "*", "role"), _is_one_of(Role.STANDBY, Role.DRAINING)),
+    Row(("node", "*", "env", "*", "from")),
+    Row(("job", "env", "*", "from")),
+    Row(("job", "user")),
+    Row(("job", "launch"), _is_one_of(Launch.SYSTEMD, Launch.SYSTEMD_USER)),
+    Row(("job", "min_nodes")),
+    Row(("job", "wire"), _is_one_of(Wire.NATIVE)),
+    Row(("job", "security"), _is_one_of(Security.PSK, Security.TLS)),
+    Row(("runtime", "provision"), _is_one_of(Provision.AUTO)),
+    Row(("discover", "ssh_hosts"), bool),
+    Row(("discover", "subnet")),
+    Row(("discover", "mdns"), bool),
+    Row(("discover", "advertise"), bool),
+    Row(("placement", "n_layers")),
+    Row(("placement", "layer_bytes")),
+    Row(("placement", "layer_flops")),
+)
+
+NO_EFFECT: Final = (
+    Row(("model",)),
+    Row(("seq",)),
+    Row(("reserve_ram_gb",)),
+    Row(("placement", "policy")),
+    Row(("placement", "objective", "*")),
+    Row(("node", "*", "layers")),
+)
+
+
+def unsupported(loaded: Loaded) -> tuple[Finding, ...]:
+    """Return an error for each key written whose effect is not built yet."""
+    rows = (loaded.finding(path, "not supported yet") for path in _matching(loaded, NOT_BUILT))
+    return (*rows, *_unwritten_wire(loaded))
+
+
+def without_effect(loaded: Loaded) -> tuple[Finding, ...]:
+    """Return a notice for each key written that is read by upstream's tools and not by us."""
+    return tuple(
+        replace(
+            loaded.finding(path, "accepted; it has no effect in rlxdeploy"),
+            severity=Severity.NOTICE,
+        )
+        for path in _matching(loaded, NO_EFFECT)
+    )
+
+
+def _unwritten_wire(loaded: Loaded) -> Iterator[Finding]:
+    """Yield the addresses off loopback of a group that would need the native wire."""
+    if loaded.inventory.job.wire is not None or loaded.inventory.job.security is not None:
+        return
+    for path, address in dialled_addresses(loaded.inventory):
+        if not is_on_loopback(address):
+            yield loaded.finding(
+                path,
+                "the native wire, which protects ranks off loopback, is not supported yet",
+                'write wire = "rlx" and security = "none" in [job] to do without protection',
+            )
+
+
+def _matching(loaded: Loaded, rows: tuple[Row, ...]) -> Iterator[KeyPath]:
+    for path in loaded.places:
+        if any(row.matches(path) and row.meant(_value(loaded, path)) for row in rows):
+            yield path
+
+
+def _value(loaded: Loaded, path: KeyPath) -> object:
+    value: object = loaded.inventory
+    for step in path:
+        match value:
+            case Mapping():
+                value = value[step]
+            case BaseModel():
+                value = getattr(value, "source" if step == "from" else str(step))
+            case tuple() if isinstance(step, int):
+                value = value[step]
+    return value
