@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from rlxdeploy.errors import Finding
 from rlxdeploy.model.host import Host, Tree
+from rlxdeploy.model.job import EnvValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,27 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What a rank holds of the model, as the inventory says; unwritten values are None.
+
+    *layers* is `first:end`, half open; *max_ram_gb* counts decimal GB.
+    """
+
+    ckpt_dir: str | None
+    precision: str
+    kv_cache: str
+    rng_seed: int
+    layers: str | None
+    max_ram_gb: float | None
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
 class Seat:
     """One rank's place.
 
-    *devices* are the canonical labels, primary first; *visible* is what the vendor's variable
+    *index* is the node's place in the inventory and *slot* counts its ranks.  *devices* are the
+    canonical labels, primary first; *visible* is what the vendor's variable
     (CUDA_VISIBLE_DEVICES …) is set to, None to leave it alone.  *peer* is None for a star's
     worker.  *why* maps each value (address, port, device, rank, launch, python) to the line, probe
     or rule that gave it.
@@ -46,27 +64,36 @@ class Seat:
     bind: str | None
     python: str
     argv: tuple[str, ...]
-    env: Mapping[str, str]
+    env: Mapping[str, EnvValue]
+    share: Share
     managed: bool = True
     why: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """How the job is laid out and started on one host."""
+    """How the job is laid out and started on one host.
+
+    The ranks run as *user* in *workdir*; *owner* reads the environment files.
+    """
 
     host: Host
     tree: Tree
     launch: str
     user: str
     owner: str
+    workdir: str
     python: str
     why: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The group, settled: seats in rank order and the hosts they stand on, in inventory order."""
+    """The group, settled: seats in rank order and the hosts they stand on, in inventory order.
+
+    *merged* maps each further name of a machine to its name in *hosts*: nothing is planned there
+    twice.
+    """
 
     job: str
     world: int
@@ -77,6 +104,7 @@ class Resolution:
     hosts: Mapping[str, Placed]
     master: Endpoint
     notices: tuple[Finding, ...] = ()
+    merged: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def peers(self) -> tuple[str, ...]:

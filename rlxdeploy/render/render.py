@@ -1,0 +1,92 @@
+"""From the Resolution to every host's files: `render` is the stage, the rest are its parts."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from rlxdeploy.errors import CompileError, Finding
+from rlxdeploy.model.files import HostFiles, RemoteFile, RemoteFiles
+from rlxdeploy.model.resolution import Placed, Resolution, Seat
+from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.render.environment import env_file
+from rlxdeploy.render.inputs import Inputs
+from rlxdeploy.render.jobfiles import job_files
+from rlxdeploy.render.process import process_file
+from rlxdeploy.render.service import service_of
+from rlxdeploy.render.templates import Templates
+from rlxdeploy.render.unit import unit_files
+from rlxdeploy.render.variables import Around, plan_hash, rank_sections
+
+_RELEASE_DIGITS = 12
+
+
+def render(resolution: Resolution, inputs: Inputs, generation: int) -> RemoteFiles:
+    """Return how each host of *resolution* should be; the same bytes for the same arguments.
+
+    Raises CompileError with all that cannot be rendered, on any host.
+    """
+    renderer = _Renderer(resolution, inputs, generation)
+    hosts: dict[str, HostFiles] = {}
+    findings: dict[Finding, None] = {}
+    for name, placed in resolution.hosts.items():
+        try:
+            hosts[name] = renderer.host(placed)
+        except CompileError as error:
+            findings |= dict.fromkeys(error.findings)
+    if findings:
+        raise CompileError(tuple(findings))
+    return RemoteFiles(hosts, release_id(hosts), renderer.plan, generation)
+
+
+def release_id(hosts: Mapping[str, HostFiles]) -> str:
+    """Return the id that the same files on the same hosts always get."""
+    total = hashlib.sha256()
+    for name, files in sorted(hosts.items()):
+        for file in (*files.released, *files.installed, *files.stored):
+            total.update(f"{name}\0{file.path}\0{file.mode:o}\0{file.digest}\n".encode())
+    return total.hexdigest()[:_RELEASE_DIGITS]
+
+
+class _Renderer:
+    """What is the same for all hosts of one compile."""
+
+    def __init__(self, resolution: Resolution, inputs: Inputs, generation: int) -> None:
+        self._resolution = resolution
+        self._inputs = inputs
+        self._job = inputs.loaded.inventory.job
+        self._service = service_of(self._job)
+        self._templates = Templates(inputs)
+        self._digest = hashlib.sha256(inputs.archive).hexdigest()
+        self.plan = plan_hash(resolution, self._digest, generation)
+
+    def host(self, placed: Placed) -> HostFiles:
+        """Return the files of one host; raises CompileError."""
+        seats = self._resolution.on(placed.host.name)
+        theirs = job_files(placed, self._resolution, self._inputs, self._templates)
+        process = placed.launch == Launch.PROCESS
+        released = [self._env(placed, seat) for seat in seats]
+        installed: Iterable[RemoteFile] = ()
+        if process:
+            released += [process_file(placed, seat, self._service, self.plan) for seat in seats]
+        elif seats:
+            installed = unit_files(placed, seats, self._inputs, self._templates)
+        return HostFiles(
+            host=placed.host.name,
+            released=(*released, *theirs.released),
+            installed=(*installed, *theirs.installed),
+            stored=(self._archive(placed, seats),),
+        )
+
+    def _env(self, placed: Placed, seat: Seat) -> RemoteFile:
+        archive = placed.tree.stored(self._digest)
+        around = Around(self._resolution, self._job, placed.tree, self.plan, archive)
+        sections = rank_sections(seat, around)
+        return env_file(seat, sections, self._resolution, self._inputs, self._templates)
+
+    def _archive(self, placed: Placed, seats: tuple[Seat, ...]) -> RemoteFile:
+        return RemoteFile(
+            path=placed.tree.stored(self._digest),
+            content=self._inputs.archive,
+            mode=0o644,
+            source="rlxdeploy.runtime",
+            restarts=tuple(seat.rank for seat in seats),
+        )

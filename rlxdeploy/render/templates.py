@@ -1,0 +1,58 @@
+"""Texts from templates: a name that is not there is an error, never an empty place."""
+
+from collections.abc import Mapping
+
+from jinja2 import DictLoader, Environment, StrictUndefined, TemplateError
+
+from rlxdeploy.errors import CompileError, Finding, Place
+from rlxdeploy.render.inputs import Inputs
+from rlxdeploy.render.quoting import env_value
+from rlxdeploy.render.variables import number
+
+RANK_ENV = "rank.env.j2"
+UNIT = "rlx@.service.j2"
+
+
+class Templates:
+    """The templates of one compile, the person's before ours."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._overrides = inputs.overrides
+        self._texts = {**inputs.templates, **inputs.overrides}
+        self._environment = Environment(
+            loader=DictLoader(self._texts),
+            undefined=StrictUndefined,
+            autoescape=False,  # noqa: S701 - environment and unit files, no HTML
+            keep_trailing_newline=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {"env": env_value, "number": number}
+
+    def origin(self, name: str) -> str:
+        """Return what a plan calls the template."""
+        return f"your {name}" if name in self._overrides else f"templates/{name}"
+
+    def render(self, name: str, context: Mapping[str, object]) -> bytes:
+        """Return the template *name* filled in; raises CompileError with its line."""
+        return self.fill(self._texts[name].encode(), name, context)
+
+    def fill(self, text: bytes, name: str, context: Mapping[str, object]) -> bytes:
+        """Return *text*, which is the file *name*, filled in; raises CompileError with its line."""
+        try:
+            return self._environment.from_string(text.decode()).render(context).encode()
+        except (TemplateError, ValueError, TypeError) as error:
+            line = getattr(error, "lineno", None) or _line_of(error)
+            raise CompileError(
+                [Finding(str(error), Place(name, line, 1 if line else 0))]
+            ) from error
+
+
+def _line_of(error: BaseException) -> int:
+    """Return the line in the template that was being filled in, 0 if none is known."""
+    trace, line = error.__traceback__, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
