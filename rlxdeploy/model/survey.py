@@ -70,7 +70,8 @@ class Platform:
 
     *programs* maps each program asked for to its absolute path, or to "" with the places searched
     in *searched*.  Versions are "" where the thing is not there.  *launches* are the launch words
-    that work there for the asking user, best first.
+    that work there for the asking user, best first.  *user*, *groups* and the folders are those of
+    the asking user; *job_groups* are those of the enquiry's user, None where there is none.
     """
 
     os: str
@@ -97,6 +98,7 @@ class Platform:
     sudo: bool = False
     host_key: str = ""
     noisy: bool = False
+    job_groups: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +169,8 @@ class Deployed:
 class JobSeen:
     """The job on a host: what is deployed, which of our files are there, how the ranks are.
 
-    *current* is the release `current` points at, "" without one; *files* are keyed by absolute
-    path, those of the current release under `<home>/current/…`.
+    *current* is the release `current` points at, "" without one; *releases* come oldest first;
+    *files* are keyed by absolute path, those of the current release under `<home>/current/…`.
     """
 
     deployed: Deployed | None = None

@@ -10,8 +10,10 @@ from rlxdeploy.model.host import Host
 class Enquiry:
     """What the survey of one host has to find out besides the machine itself.
 
-    *programs* are argv[0]s and pythons to find on the host; *folders* are asked for their free
-    space; *ports* are TCP ports whose holders matter.
+    *programs* are argv[0]s to find on the host, *python* is the one whose version and numpy count;
+    *folders* are asked for their free space; *ports* are TCP ports whose holders matter; *user* is
+    the account the job shall run as.  Without *sudo* not even `sudo -n` is tried: a found host is
+    left alone until it is in a plan.
     """
 
     job: str
@@ -19,6 +21,8 @@ class Enquiry:
     ports: tuple[int, ...] = ()
     folders: tuple[str, ...] = ()
     user: str | None = None
+    python: str = "python3"
+    sudo: bool = True
 
 
 @dataclass(frozen=True, slots=True)

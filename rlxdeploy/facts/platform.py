@@ -1,0 +1,201 @@
+"""The system that ranks would be started on: identity, service manager, python, programs."""
+
+import base64
+import binascii
+import hashlib
+
+from rlxdeploy.facts.places import USER_PLACES
+from rlxdeploy.facts.question import Answers, Question, fields, quoted, whole
+from rlxdeploy.model.survey import Platform
+from rlxdeploy.model.targets import Enquiry
+
+# Below it systemd lacks directives that our units need.
+MIN_SYSTEMD = 245
+
+_SYSTEM = """\
+echo "clock=$(date +%s)"
+echo "os=$(uname -s)"
+echo "arch=$(uname -m)"
+echo "hostname=$(uname -n)"
+for f in /etc/machine-id /var/lib/dbus/machine-id; do
+  [ -r "$f" ] && read -r id <"$f" && echo "machine_id=$id" && break
+done
+read -r id </proc/sys/kernel/random/boot_id && echo "boot_id=$id"
+if [ "$(uname -s)" = Darwin ]; then
+  ioreg -rd1 -c IOPlatformExpertDevice |
+    sed -n 's/.*IOPlatformUUID" = "\\(.*\\)".*/machine_id=\\1/p'
+  echo "boot_id=$(sysctl -n kern.bootsessionuuid)"
+  echo "init=launchd"
+else
+  read -r init </proc/1/comm && echo "init=$init"
+fi
+if [ -d /run/systemd/system ]; then
+  echo "init=systemd"
+  systemctl --version | sed -n '1s/[^0-9]*\\([0-9]*\\).*/systemd=\\1/p'
+fi
+libc=$(getconf GNU_LIBC_VERSION) && echo "libc=$libc" || {
+  for f in /lib/ld-musl-*.so.1; do [ -e "$f" ] && echo "libc=musl"; done
+}
+for kind in ed25519 ecdsa rsa; do
+  f=/etc/ssh/ssh_host_${kind}_key.pub
+  [ -r "$f" ] && read -r kind key rest <"$f" && echo "host_key=$key" && break
+done
+"""
+
+_USER = """\
+echo "user=$user"
+echo "uid=$uid"
+echo "groups=$(id -Gn)"
+echo "home=$HOME"
+echo "data_home=$data_home"
+echo "runtime_dir=$runtime_dir"
+"""
+
+_SUDO = '[ "$(id -u)" = 0 ] || sudo -n true && echo yes'
+
+# A manager that only a login session keeps alive answers there and not to a bare exec.
+_USER_MANAGER = """\
+unset DBUS_SESSION_BUS_ADDRESS
+XDG_RUNTIME_DIR=/run/user/$(id -u); export XDG_RUNTIME_DIR
+systemctl --user show -p Version
+"""
+
+_LOOK = """\
+[ -n "$HOME" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
+places=$asked_path:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin:/opt/local/bin
+places=$places:/usr/local/sbin:/usr/sbin:/sbin
+look() { # the absolute path of a program, as a launch without a login has to be given it
+  case $1 in
+  /*) [ -f "$1" ] && [ -x "$1" ] && echo "$1"; return;;
+  */*) return;;
+  esac
+  (IFS=:; set -f; for d in $places; do
+    case $d in /*) [ -f "$d/$1" ] && [ -x "$d/$1" ] && echo "${d%/}/$1" && break;; esac
+  done)
+}
+"""
+
+_PROGRAMS = """\
+echo "searched=$places"
+for program; do echo "$program=$(look "$program")"; done
+"""
+
+# Importing numpy takes a tenth of a second and more; its metadata stands beside it.
+_VERSIONS = """\
+import os, re, sys
+print("python=" + sys.executable)
+print("python_version=%d.%d.%d" % sys.version_info[:3])
+for folder in sys.path:
+    if os.path.isfile(os.path.join(folder, "numpy", "__init__.py")):
+        listed = "\\n".join(os.listdir(folder))
+        names = re.findall(r"(?m)^numpy-(\\d[^-]*?)(?:-py.*)?[.](?:dist|egg)-info$", listed)
+        if not names:
+            import numpy
+            names = [numpy.__version__]
+        print("numpy=" + names[0])
+        break
+"""
+
+
+def questions(enquiry: Enquiry) -> tuple[Question, ...]:
+    """Return what to ask about the system; only *enquiry.sudo* lets it try `sudo -n`."""
+    asked = [
+        Question("system", _SYSTEM),
+        Question("user", USER_PLACES + _USER),
+        Question("programs", f"{_LOOK}set -- {quoted(enquiry.programs)}\n{_PROGRAMS}"),
+        Question(
+            "python",
+            f'{_LOOK}p=$(look {quoted([enquiry.python])})\n"$p" -E -c {quoted([_VERSIONS])}',
+        ),
+        Question("user manager", _USER_MANAGER),
+    ]
+    if enquiry.sudo:
+        asked.append(Question("sudo", _SUDO))
+    if enquiry.user:
+        asked.append(Question("job user", f"id -Gn -- {quoted([enquiry.user])} && echo ok"))
+    return tuple(asked)
+
+
+def parse(enquiry: Enquiry, answers: Answers) -> Platform:
+    """Read the answers; raise AnswerError where the host said not even who it is."""
+    system = fields(answers.required("system"))
+    user = fields(answers.required("user"))
+    python = fields(answers.text("python"))
+    programs, searched = _programs(enquiry, answers.text("programs"))
+    uid, sudo = whole(user.get("uid", "")), answers.text("sudo").strip() == "yes"
+    return Platform(
+        os=_os(system.get("os", "")),
+        arch=_arch(system.get("arch", "")),
+        hostname=system.get("hostname", ""),
+        machine_id=system.get("machine_id", ""),
+        boot_id=system.get("boot_id", ""),
+        init=system.get("init", ""),
+        systemd=system.get("systemd", ""),
+        libc=system.get("libc", ""),
+        python=python.get("python", ""),
+        python_version=python.get("python_version", ""),
+        numpy=python.get("numpy", ""),
+        user=user.get("user", ""),
+        uid=uid,
+        home=user.get("home", ""),
+        data_home=user.get("data_home", ""),
+        runtime_dir=user.get("runtime_dir", ""),
+        clock=float(whole(system.get("clock", ""))),
+        programs=programs,
+        searched=searched,
+        groups=tuple(user.get("groups", "").split()),
+        job_groups=_job_groups(answers.text("job user")),
+        launches=_launches(system, answers, privileged=uid == 0 or sudo, python=bool(python)),
+        sudo=sudo,
+        host_key=_fingerprint(system.get("host_key", "")),
+        noisy=answers.noisy,
+    )
+
+
+def _os(uname: str) -> str:
+    return {"Darwin": "macos"}.get(uname, uname.lower())
+
+
+def _arch(machine: str) -> str:
+    return {"arm64": "aarch64", "amd64": "x86_64"}.get(machine, machine)
+
+
+def _programs(enquiry: Enquiry, text: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Read one line a program, in the order of the enquiry, after the places searched."""
+    lines = text.splitlines()
+    searched = lines[0].partition("=")[2] if lines else ""
+    places = tuple(dict.fromkeys(place for place in searched.split(":") if place.startswith("/")))
+    found = {
+        program: line.removeprefix(f"{program}=")
+        for program, line in zip(enquiry.programs, lines[1:], strict=False)
+    }
+    return {program: found.get(program, "") for program in enquiry.programs}, places
+
+
+def _launches(
+    system: dict[str, str], answers: Answers, *, privileged: bool, python: bool
+) -> tuple[str, ...]:
+    """Return the launches that work, best first; none is a host that cannot run a rank."""
+    recent = system.get("init") == "systemd" and whole(system.get("systemd", "")) >= MIN_SYSTEMD
+    user_manager = answers.text("user manager").startswith("Version=")
+    works = {
+        "systemd": recent and privileged,
+        "systemd-user": recent and user_manager,
+        "process": python,
+    }
+    return tuple(launch for launch, there in works.items() if there)
+
+
+def _job_groups(text: str) -> tuple[str, ...] | None:
+    lines = text.splitlines()
+    return tuple(lines[0].split()) if lines[-1:] == ["ok"] else None
+
+
+def _fingerprint(key: str) -> str:
+    """Return the OpenSSH fingerprint of a public key in base64, "" for none."""
+    try:
+        blob = base64.b64decode(key, validate=True)
+    except binascii.Error:
+        return ""
+    digest = base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+    return f"SHA256:{digest}" if blob else ""

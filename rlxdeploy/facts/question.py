@@ -1,0 +1,71 @@
+"""A fact is a question, which a host's shell answers, and a pure parser of the answer."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A piece of POSIX shell whose stdout is the answer; *name* is what a person reads.
+
+    It runs in a subshell with LC_ALL=C, stdin from /dev/null and stderr dropped, in dash, busybox
+    ash and bash alike.  A *slow* one talks to a driver and gets the longer deadline.
+    """
+
+    name: str
+    script: str
+    slow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the question wrote to stdout, and the exit status of its last command."""
+
+    text: str
+    status: int = 0
+
+
+class AnswerError(Exception):
+    """An answer that decisions rest on is missing or is not what it should be."""
+
+    def __init__(self, question: str, why: str, remedy: str = "") -> None:
+        super().__init__(f"{question}: {why}")
+        self.question, self.why, self.remedy = question, why, remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """One host's answers by question; *unanswered* are those that missed their deadline."""
+
+    given: Mapping[str, Answer]
+    unanswered: tuple[str, ...] = ()
+    noisy: bool = False
+
+    def text(self, name: str) -> str:
+        """Return the answer's text, empty where there is none."""
+        answer = self.given.get(name)
+        return answer.text if answer else ""
+
+    def required(self, name: str) -> str:
+        """Return the answer's text; raise AnswerError where the host did not give one."""
+        if name not in self.given:
+            raise AnswerError(name, "the host did not answer in time")
+        return self.given[name].text
+
+
+def fields(text: str) -> dict[str, str]:
+    """Read `key=value` lines; the last of a key wins, lines without `=` are passed over."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: value for key, equals, value in pairs if equals}
+
+
+def whole(text: str, otherwise: int = 0) -> int:
+    """Return *text* as a whole number, or *otherwise* where it is none."""
+    stripped = text.strip()
+    return int(stripped) if stripped.isascii() and stripped.isdigit() else otherwise
+
+
+def quoted(words: Iterable[str]) -> str:
+    """Return *words* for a shell, each as one literal word."""
+    return " ".join(map(shlex.quote, words))

@@ -1,0 +1,157 @@
+"""The survey as one shell script, and the reader of what it writes.
+
+- Every line of ours begins with a marker drawn at random for this one run; what stands before the
+  first is a login profile's and is dropped.
+- Every question runs in the background, in a pipeline of its own: a hung one holds nothing but its
+  own pipe.  `$(...)` waits for every child that holds its pipe, so no question is asked in one.
+- Lines are cut into pieces that a pipe takes whole (PIPE_BUF is 512 bytes at least), so that
+  answers that arrive at once do not mix.
+- A timer kills what is left of the quick questions at their deadline, of the slow ones at theirs.
+  The shell writes the end line as soon as nothing is left to wait for, and the controller waits
+  for that line only, never for the end of the stream.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rlxdeploy.facts.question import Answer, Answers, Question
+
+# PATH of a session without a login lacks the system folders, and WSL keeps its driver apart.
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib"
+_PIECE = 400
+
+_HEAD = """\
+exec 2>/dev/null
+LC_ALL=C; export LC_ALL; unset LANGUAGE
+asked_path=$PATH; PATH=$PATH:{path}; export PATH asked_path
+printf '\\n%s begin\\n' {marker}
+say() {{
+  while IFS= read -r l || [ -n "$l" ]; do
+    while [ ${{#l}} -gt {piece} ]; do
+      h=$(printf %.{piece}s "$l"); printf '%s %s+%s\\n' {marker} "$1" "$h"; l=${{l#"$h"}}
+    done
+    printf '%s %s-%s\\n' {marker} "$1" "$l"
+  done
+}}
+ask() {{ # the text of a question is evaluated in a subshell, so that its exit ends only itself
+  {{ (eval "$2") </dev/null; r=$?; echo; echo "{marker}=$r"; }} </dev/null | say "$1"
+}}
+kin() {{ # all descendants of the processes given, from `pid parent` lines
+  {{
+    cat /proc/[0-9]*/stat | sed 's/^\\([0-9]*\\) .*) [A-Za-z] \\([0-9]*\\) .*/\\1 \\2/'
+    [ -d /proc/self ] || ps -A -o pid= -o ppid=
+  }} | awk -v of="$*" -v top=$$ '
+    {{ up[$1] = $2 }}
+    END {{
+      n = split(of, p, " ")
+      for (i = 1; i <= n; i++) if (up[p[i]] == top) ours[p[i]] = 1
+      do {{
+        more = 0
+        for (c in up) if (!(c in ours) && (up[c] in ours)) {{ ours[c] = 1; more = 1 }}
+      }} while (more)
+      for (c in ours) print c
+    }}'
+}}
+pass() {{ nap=1; sleep "$1" & wait $!; nap=; }}
+reap() {{ kin "$@" | while read -r p; do kill -9 "$p"; done; }}
+"""
+
+_TAIL = """\
+(
+  trap '[ -z "$nap" ] || kill $!; exit' TERM
+  pass {quick:g}; reap $quick
+  pass {rest:g}; reap $quick $slow
+) </dev/null >/dev/null &
+timer=$!
+for p in $quick $slow; do wait $p; done
+printf '\\n%s end\\n' {marker}
+kill $timer; wait $timer
+exit 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds a question may take on the host: files and small programs, and those of drivers.
+
+    Reading files takes milliseconds; four seconds are a host deep in swap or a mount that hangs.
+    The first nvidia-smi after boot initialises every card: eight of them took under ten seconds.
+    """
+
+    quick: float = 4.0
+    slow: float = 12.0
+
+
+def compose(questions: Sequence[Question], marker: str, patience: Patience) -> str:
+    """Return the script that asks *questions*; *marker* is letters and digits, drawn at random."""
+    if not re.fullmatch(r"[0-9A-Za-z]{16,64}", marker):
+        raise ValueError("a marker is 16 to 64 letters and digits")
+    head = _HEAD.format(path=_SYSTEM_PATH, marker=marker, piece=_PIECE)
+    tail = _TAIL.format(
+        quick=patience.quick, rest=max(0.0, patience.slow - patience.quick), marker=marker
+    )
+    # The slow ones go first, so that they wait for the driver while the others are asked.
+    order = sorted(enumerate(questions), key=lambda numbered: not numbered[1].slow)
+    asked = "".join(_background(number, question) for number, question in order)
+    return f"{head}quick=; slow=\n{asked}{tail}"
+
+
+def _background(number: int, question: Question) -> str:
+    kept = "slow" if question.slow else "quick"
+    text = shlex.quote(question.script)
+    return f'(ask {number} {text}) </dev/null &\n{kept}="${kept} $!"\n'
+
+
+@dataclass(slots=True)
+class Transcript:
+    """Read what the script writes, in pieces of any size."""
+
+    questions: Sequence[Question]
+    marker: str
+    ended: bool = False
+    _rest: bytes = b""
+    _before: bytes = b""
+    _begun: bool = False
+    _lines: dict[int, list[bytes]] = field(default_factory=dict)
+
+    def feed(self, piece: bytes) -> None:
+        """Take in *piece*; *ended* tells whether the end line has come."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for line in lines:
+            self._take(line)
+
+    def answers(self) -> Answers:
+        """Return what was answered so far; a question without its last line has no answer."""
+        done = {number: self._answer(parts) for number, parts in self._lines.items()}
+        given = {self.questions[number].name: answer for number, answer in done.items() if answer}
+        late = (question.name for question in self.questions if question.name not in given)
+        return Answers(given, tuple(late), noisy=bool(self._before.strip()))
+
+    @property
+    def begun(self) -> bool:
+        return self._begun
+
+    def _take(self, line: bytes) -> None:
+        head, _, said = line.partition(b" ")
+        if head != self.marker.encode():
+            self._before = self._before or (b"" if self._begun else line)
+        elif said in (b"begin", b"end"):
+            self._begun, self.ended = True, said == b"end"
+        else:
+            self._keep(said)
+
+    def _keep(self, said: bytes) -> None:
+        parted = re.match(rb"(\d{1,6})([+-])", said)
+        if parted and (number := int(parted[1])) < len(self.questions):
+            text = said[parted.end() :] + (b"" if parted[2] == b"+" else b"\n")
+            self._lines.setdefault(number, []).append(text)
+
+    def _answer(self, parts: Iterable[bytes]) -> Answer | None:
+        """Join an answer; after it the shell puts a line break, the marker and the status."""
+        whole = b"".join(parts)
+        text, mark, status = whole.rpartition(b"\n" + self.marker.encode() + b"=")
+        if not mark:
+            return None
+        return Answer(text.decode(errors="replace"), int(status))
