@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlxdeploy.edge.inventory import missing_sources, read_inventory
-from rlxdeploy.errors import Finding, InventoryError, Severity
+from rlxdeploy.errors import Finding, InventoryError, Place, Severity
 from rlxdeploy.model.checks import check
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.unsupported import unsupported, without_effect
@@ -56,5 +56,8 @@ def _report(path: Path) -> Report:
     except InventoryError as error:
         return Report(path, error.findings)
     later = [replace(finding, severity=Severity.NOTICE) for finding in unsupported(loaded)]
-    findings = (*loaded.notices, *missing_sources(loaded), *later)
-    return Report(path, findings, without_effect(loaded))
+    findings = sorted(
+        (*loaded.notices, *missing_sources(loaded), *later),
+        key=lambda finding: finding.place or Place(str(path)),
+    )
+    return Report(path, tuple(findings), without_effect(loaded))

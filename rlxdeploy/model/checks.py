@@ -108,6 +108,12 @@ def _job_security(loaded: Loaded) -> Iterator[Finding]:
                 )
 
 
+def _job_wire(loaded: Loaded) -> Iterator[Finding]:
+    if loaded.inventory.job.wire is None:
+        message = "unwritten; it is rlx, on loopback only, until the native wire is built"
+        yield _as(Severity.NOTICE, loaded.finding(("job", "wire"), message))
+
+
 def _masked_subnets(loaded: Loaded) -> Iterator[Finding]:
     discover, network = loaded.inventory.discover, loaded.inventory.network
     written: list[tuple[KeyPath, str | None]] = [
@@ -145,6 +151,7 @@ _JOB_CHECKS: tuple[Check, ...] = (
     _job_counts,
     _job_files,
     _job_security,
+    _job_wire,
     _masked_subnets,
     _master_port,
     _placement_layers,

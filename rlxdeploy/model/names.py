@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from rlxdeploy.model.variables import check_ours
+from rlxdeploy.model.variables import OURS, check_ours
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SLUG_LIMIT = 63
@@ -159,7 +159,13 @@ SecretSource = Annotated[
 ]
 SshHost = Annotated[str, AfterValidator(_ssh_word), _pattern(r"^[^-\s]\S*$")]
 LayerRange = Annotated[str, AfterValidator(_layers), _pattern(r"^\s*[0-9]+\s*:\s*[0-9]+\s*$")]
-EnvName = Annotated[str, AfterValidator(_env_name)]
+EnvName = Annotated[
+    str,
+    AfterValidator(_env_name),
+    Field(
+        json_schema_extra={"pattern": r"^[A-Za-z_][A-Za-z0-9_]*$", "not": {"enum": sorted(OURS)}}
+    ),
+]
 
 # What a person reads for a machine: an SSH alias as written, or `local` for the controller.
 HostName = str
