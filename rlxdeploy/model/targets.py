@@ -22,7 +22,6 @@ class Enquiry:
     folders: tuple[str, ...] = ()
     user: str | None = None
     python: str = "python3"
-    python: str = "python3"
     sudo: bool = True
 
 
