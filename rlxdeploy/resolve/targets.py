@@ -1,0 +1,61 @@
+"""From the inventory to the machines to survey, with what this job has to know of each."""
+
+from rlxdeploy.errors import CompileError
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.targets import Enquiry, Target, Targets
+from rlxdeploy.resolve.entries import CONTROLLER, Entry, entries, wanted_python
+
+PYTHONS = frozenset({"python", "python3"})
+
+
+def targets(loaded: Loaded, interpreter: str = "python3") -> Targets:
+    """Return one target a machine: the controller for nodes without `ssh`, an alias otherwise.
+
+    *interpreter* is the one that runs rlxdeploy.  Unmanaged nodes are not asked.  Raises
+    CompileError for an alias that reads like the controller.
+    """
+    by_host: dict[str, list[Entry]] = {}
+    for entry in entries(loaded):
+        if entry.node.ssh == CONTROLLER:
+            what = f"{CONTROLLER!r} is what the controller is called"
+            finding = loaded.finding(entry.key("ssh"), what, "use another alias")
+            raise CompileError([finding])
+        if entry.node.managed:
+            by_host.setdefault(entry.host.name, []).append(entry)
+    return Targets(tuple(_target(loaded, found, interpreter) for found in by_host.values()))
+
+
+def asked_python(loaded: Loaded, found: list[Entry], interpreter: str) -> str:
+    """Return the interpreter that a host with the entries *found* is asked about."""
+    return wanted_python(loaded, found[0], interpreter).program
+
+
+def _target(loaded: Loaded, found: list[Entry], interpreter: str) -> Target:
+    job, network = loaded.inventory.job, loaded.inventory.network
+    pythons = [wanted_python(loaded, entry, interpreter).program for entry in found]
+    command = [] if job.command is None else [job.command[0]]
+    programs = [*pythons, *(word for word in command if word not in PYTHONS)]
+    folders = [entry.node.ckpt_dir for entry in found] + [job.workdir]
+    first = found[0]
+    return Target(
+        host=first.host,
+        enquiry=Enquiry(
+            job=loaded.job,
+            programs=tuple(dict.fromkeys(programs)),
+            ports=(*_ports(found, network.data_port), network.master_port),
+            folders=tuple(dict.fromkeys(folder for folder in folders if folder)),
+            user=job.user,
+            python=asked_python(loaded, found, interpreter),
+        ),
+        nodes=tuple(entry.index for entry in found),
+        place=loaded.place_of(first.key("ssh")),
+    )
+
+
+def _ports(found: list[Entry], data_port: int) -> tuple[int, ...]:
+    """Return the ports that the ranks on one machine can come to listen on."""
+    slots: dict[int, int] = {}
+    for entry in found:
+        base = (entry.addr.port if entry.addr else None) or data_port
+        slots[base] = slots.get(base, 0) + entry.node.slots
+    return tuple(base + count for base, total in slots.items() for count in range(total))
