@@ -11,36 +11,10 @@ from pydantic import ValidationError
 
 from rlxdeploy.errors import Finding, Place
 from rlxdeploy.model.hints import did_you_mean
-from rlxdeploy.model.inventory import (
-    Discover,
-    Inventory,
-    Job,
-    JobFile,
-    Network,
-    Node,
-    Objective,
-    Placement,
-    Runtime,
-    Secret,
-    Ssh,
-)
+from rlxdeploy.model.inventory import ARRAYS_OF_TABLES, TABLES, Secret
 from rlxdeploy.model.loaded import spelled
 from rlxdeploy.model.locate import KeyPath, Position
 from rlxdeploy.model.written import Written
-
-_TABLES: Final[Mapping[tuple[str, ...], type[Written]]] = {
-    (): Inventory,
-    ("job",): Job,
-    ("job", "files"): JobFile,
-    ("ssh",): Ssh,
-    ("network",): Network,
-    ("runtime",): Runtime,
-    ("discover",): Discover,
-    ("placement",): Placement,
-    ("placement", "objective"): Objective,
-    ("node",): Node,
-}
-_ARRAYS_OF_TABLES = (("job", "files"), ("node",))
 
 _EXPECTED: Final = {
     "int_type": "a whole number",
@@ -122,10 +96,10 @@ def _remedy_for_unknown(path: KeyPath) -> str:
     """Say what was probably meant: a near key of this table, or this key of another table."""
     *around, key = path
     words = tuple(step for step in around if isinstance(step, str))
-    here = Secret if "env" in words else _TABLES[words]
+    here = Secret if "env" in words else TABLES[words]
     if hint := did_you_mean(str(key), _keys(here)):
         return hint
-    homes = [table for table, model in _TABLES.items() if key in _keys(model)]
+    homes = [table for table, model in TABLES.items() if key in _keys(model)]
     return f"it belongs {_home(homes[0])}" if homes else ""
 
 
@@ -133,7 +107,7 @@ def _home(table: tuple[str, ...]) -> str:
     if not table:
         return "at the top, above the first [table]"
     name = ".".join(table)
-    return f"in [[{name}]]" if table in _ARRAYS_OF_TABLES else f"in [{name}]"
+    return f"in [[{name}]]" if table in ARRAYS_OF_TABLES else f"in [{name}]"
 
 
 def _keys(model: type[Written]) -> list[str]:
@@ -148,7 +122,7 @@ def _not_in_vocabulary(expected: str, value: object) -> tuple[str, str]:
 
 
 def _expected(kind: str, path: KeyPath) -> str:
-    if path in _ARRAYS_OF_TABLES:
+    if path in ARRAYS_OF_TABLES:
         return f"a list of tables, each headed [[{spelled(path)}]]"
     return _EXPECTED[kind]
 

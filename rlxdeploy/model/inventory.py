@@ -4,7 +4,9 @@ Attribute names equal the TOML keys.  Durations are seconds, sizes as the key's 
 unwritten and has no fixed default is None; a property or method gives the value that counts.
 """
 
+from collections.abc import Mapping
 from pathlib import PurePath
+from typing import Final
 
 from pydantic import Field
 
@@ -16,6 +18,8 @@ from rlxdeploy.model.tables import Discover, Network, Runtime, Ssh
 from rlxdeploy.model.written import Amount, Count, Unsigned64, Written
 
 __all__ = (
+    "ARRAYS_OF_TABLES",
+    "TABLES",
     "Discover",
     "EnvValue",
     "Environment",
@@ -95,3 +99,19 @@ class Inventory(Written):
         """Return the node's seed, else the global one, else 0."""
         own = node.rng_seed if node.rng_seed is not None else self.rng_seed
         return own or 0
+
+
+# Every table that a file may hold, by its header; a value of `env` may be a Secret besides.
+TABLES: Final[Mapping[tuple[str, ...], type[Written]]] = {
+    (): Inventory,
+    ("job",): Job,
+    ("job", "files"): JobFile,
+    ("ssh",): Ssh,
+    ("network",): Network,
+    ("runtime",): Runtime,
+    ("discover",): Discover,
+    ("placement",): Placement,
+    ("placement", "objective"): Objective,
+    ("node",): Node,
+}
+ARRAYS_OF_TABLES: Final = (("job", "files"), ("node",))
