@@ -77,16 +77,16 @@ class Tree:
 
     def state_file(self, rank: int) -> str:
         """Return the file in which the node of *rank* says how far it is (RLX_STATE_FILE)."""
-        return f"{self._run_home}/{rank}.state"
+        return f"{self.run_home}/{rank}.state"
 
     def supervisor_file(self, rank: int) -> str:
         """Return the file in which the supervisor of *rank* says what it runs (process launch)."""
-        return f"{self._run_home}/{rank}.supervisor"
+        return f"{self.run_home}/{rank}.supervisor"
 
     def log_file(self, rank: int) -> str:
         """Return the log of *rank* under process launch; units log to the journal."""
         return f"{self.logs}/{rank}.log"
 
     @property
-    def _run_home(self) -> str:
+    def run_home(self) -> str:
         return self.run if self.run.startswith(f"{self.home}/") else f"{self.run}/{self.job}"

@@ -63,12 +63,13 @@ class SwitchRelease:
 
 @dataclass(frozen=True, slots=True)
 class InstallFile:
-    """Have the file *path* (a unit or a drop-in) with this content."""
+    """Have the file *path* (a unit, a drop-in, a key) with this content; *owner* "": whoever asks."""
 
     path: str
     digest: str
     size: int
     mode: int
+    owner: str = ""
 
     def __str__(self) -> str:
         return f"install {self.path}"
@@ -94,10 +95,15 @@ class ReloadUnits:
 
 @dataclass(frozen=True, slots=True)
 class StartRanks:
-    """Start the instances of *ranks* without waiting for them; *boot*: also at every boot."""
+    """Start the instances of *ranks* of *release* without waiting; *boot*: also at every boot.
+
+    *supervisor* is the start of the argument vector of a supervisor, empty where units start them.
+    """
 
     ranks: tuple[int, ...]
     boot: bool
+    release: str
+    supervisor: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"start {_ranks(self.ranks)}"

@@ -205,9 +205,9 @@ def _signals_as_bytes() -> socket.socket:
     hears, says = socket.socketpair()
     hears.settimeout(0)
     says.settimeout(0)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+    # A handler, unlike SIG_IGN, is not passed on to the process; a starter may have ignored some.
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, lambda *_: None)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.set_wakeup_fd(says.detach(), warn_on_full_buffer=False)
     return hears
 

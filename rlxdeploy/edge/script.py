@@ -1,0 +1,215 @@
+"""One host's part of a Plan as one shell script and the payload that follows it on stdin.
+
+The functions the script calls are in `deeds.sh`; here the data of the steps become calls.  The
+payload is the contents one after the other, each once: the script takes it whole into a file and
+cuts the pieces out, so that no reader ahead of time can swallow the line that says GO.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from rlxdeploy.model.files import HostFiles
+from rlxdeploy.model.plan import HostPlan
+from rlxdeploy.model.step import (
+    InstallFile,
+    MarkDeployment,
+    PruneReleases,
+    ReloadUnits,
+    RemoveFile,
+    RemoveJob,
+    StageRelease,
+    StartRanks,
+    Step,
+    StopRanks,
+    StoreFile,
+    SwitchRelease,
+)
+from rlxdeploy.model.vocabulary import Launch
+
+_DEEDS = Path(__file__).with_name("deeds.sh")
+
+# One argument of a command may be 128 KiB on Linux, and sudo takes the script as one.
+_LONGEST_SCRIPT = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the host is told besides the steps.
+
+    *marker* begins each of its lines to us; *by* is what others read in the lock, one line.  The
+    host undoes everything if GO has not come *stage_s* seconds after it began, and gives the lock
+    up *hold_s* seconds after its last step, sooner when told or left.
+    """
+
+    marker: str
+    by: str
+    stage_s: int
+    hold_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """*text* goes through `session.framed`, *payload* right behind it.
+
+    *steps* are the calls after GO, in the order of their numbers, which count from 1.
+    """
+
+    text: str
+    payload: bytes
+    steps: tuple[Step, ...]
+
+
+def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
+    """Return the script that carries out *part*; *files* hold the contents that it names.
+
+    Raises KeyError where a content is missing: the plan was made from other files.
+    """
+    payload = _Payload(files)
+    stage = [*_stage(part, payload)]
+    go = [f"step {number} {_call(part, step)}" for number, step in enumerate(part.go, start=1)]
+    deeds = "\n".join(
+        [
+            *_settings(part, terms),
+            _DEEDS.read_text(encoding="utf-8"),
+            f"guard_for {terms.stage_s}",
+            "lock",
+            f"take {len(payload.data)}",
+            *stage,
+            "await_go",
+            *go,
+            "release_lock_when_told",
+            "",
+        ]
+    )
+    return Script(_privileged(part, deeds, terms), bytes(payload.data), part.go)
+
+
+class _Payload:
+    """Contents by digest, laid end to end in the order in which they are first asked for."""
+
+    def __init__(self, files: HostFiles | None) -> None:
+        every = (*files.released, *files.installed, *files.stored) if files else ()
+        self._contents = {file.digest: file.content for file in every}
+        self._places: dict[str, str] = {}
+        self.data = bytearray()
+
+    def place(self, digest: str) -> str:
+        """Return `offset bytes` of a content."""
+        if digest not in self._places:
+            self._places[digest] = self.add(self._contents[digest])
+        return self._places[digest]
+
+    def add(self, content: bytes) -> str:
+        place = f"{len(self.data)} {len(content)}"
+        self.data += content
+        return place
+
+
+def _settings(part: HostPlan, terms: Terms) -> Iterator[str]:
+    values: Mapping[str, str] = {
+        "m": terms.marker,
+        "by": terms.by.replace("\n", " "),
+        "data": part.tree.data,
+        "home": part.tree.home,
+        "run_home": part.tree.run_home,
+        "job": part.tree.job,
+        "launch": part.launch,
+        "hold": str(terms.hold_s),
+    }
+    yield from (f"{name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def _stage(part: HostPlan, payload: _Payload) -> Iterator[str]:
+    """Yield what happens before GO: releases first, for the store is swept by what they name."""
+    releases = [step for step in part.stage if isinstance(step, StageRelease)]
+    for release in releases:
+        yield _words("begin", release.release)
+        for file in release.files:
+            mode = f"{file.mode:o}"
+            yield f"{_words('put', release.release, file.path, mode)} {payload.place(file.digest)}"
+        yield _words("finish", release.release)
+    for step in part.stage:
+        if isinstance(step, StoreFile):
+            yield f"store {step.digest} {payload.place(step.digest)}"
+    yield from _prepare(part, payload)
+
+
+def _prepare(part: HostPlan, payload: _Payload) -> Iterator[str]:
+    for step in part.go:
+        match step:
+            case InstallFile():
+                words = _words("prepare", step.path, f"{step.mode:o}", step.owner)
+                yield f"{words} {payload.place(step.digest)}"
+            case MarkDeployment():
+                mark = (json.dumps(dict(step.fields)) + "\n").encode()
+                yield f"{_words('prepare', part.tree.deployment, '600', '')} {payload.add(mark)}"
+            case StartRanks() if part.launch == Launch.PROCESS:
+                yield _words("need_folder", part.tree.run_home)
+                yield _words("need_folder", part.tree.logs)
+
+
+def _call(part: HostPlan, step: Step) -> str:  # noqa: PLR0911 - one return for each kind of step
+    match step:
+        case StopRanks():
+            return _stop(part, step)
+        case SwitchRelease():
+            return _words("switch", step.release)
+        case InstallFile():
+            return _words("put_in_place", step.path)
+        case MarkDeployment():
+            return _words("put_in_place", part.tree.deployment)
+        case RemoveFile():
+            return _words("remove", step.path)
+        case ReloadUnits():
+            return "reload"
+        case StartRanks():
+            return _start(part, step)
+        case PruneReleases():
+            return f"prune {step.keep}"
+        case RemoveJob():
+            return "remove_job"
+        case StoreFile() | StageRelease():
+            raise ValueError(f"{step} belongs before GO")
+        case _:
+            assert_never(step)
+
+
+def _stop(part: HostPlan, step: StopRanks) -> str:
+    if part.launch == Launch.PROCESS:
+        return _words("stop_supervisors", *map(str, step.ranks))
+    return _words("stop_units", "disable" if step.disable else "", *map(str, step.ranks))
+
+
+def _start(part: HostPlan, step: StartRanks) -> str:
+    ranks = map(str, step.ranks)
+    if part.launch == Launch.PROCESS:
+        return _words("start_supervisors", step.release, *ranks, "--", *step.supervisor)
+    return _words("start_units", "boot" if step.boot else "", *ranks)
+
+
+def _words(*words: str) -> str:
+    return shlex.join(words)
+
+
+def _privileged(part: HostPlan, deeds: str, terms: Terms) -> str:
+    """Have the deeds done by root where the tree is the system's: here and nowhere else."""
+    if part.launch != Launch.SYSTEMD:
+        return deeds
+    if len(deeds) > _LONGEST_SCRIPT:
+        raise ValueError(f"a script of {len(deeds)} bytes is too long for sudo")
+    refused = f"printf '\\n%s failed stage sudo wants a password\\n' {shlex.quote(terms.marker)}"
+    return "\n".join(
+        [
+            "as_root() {",
+            '  if [ "$(id -u)" = 0 ]; then eval "$1"',
+            '  elif sudo -n true </dev/null 2>/dev/null; then exec sudo -n /bin/sh -c "$1"',
+            f"  else {refused}; exit 1; fi",
+            "}",
+            f"as_root {shlex.quote(deeds)}",
+            "",
+        ]
+    )
