@@ -1,7 +1,9 @@
-"""Where one job's files may lie on a host, as shell variables that questions begin with.
+"""Where one job's files may lie on a host: in the system's tree or in the user's.
 
-A job lies in the system's tree or in the user's; before the launch is settled both are looked at.
+Before the launch is settled both are looked at; the shell knows the user's folders, we do not.
 """
+
+from collections.abc import Iterator
 
 from rlxdeploy.facts.question import quoted
 
@@ -18,15 +20,26 @@ runtime_dir=${XDG_RUNTIME_DIR:-/run/user/$uid}
 [ -d "$runtime_dir" ] && [ -w "$runtime_dir" ] || runtime_dir=
 """
 
-# Runs a piece of shell as root where that needs no password: others' files and processes.
+USER_DATA = "$data_home/rlx"
+USER_UNITS = "$HOME/.config/systemd/user"
+
+# Other users' files and processes, as root where that needs no password, else what we may see.
 _AS_ROOT = """\
 as_root() {
-  if [ "$(id -u)" = 0 ]; then /bin/sh -c "$@"; else sudo -n /bin/sh -c "$@"; fi
+  if [ "$(id -u)" != 0 ] && sudo -n true; then sudo -n /bin/sh -c "$@"; else /bin/sh -c "$@"; fi
 }
 """
 
 
-def as_root(script: str, *words: str, sudo: bool) -> str:
-    """Return a command that runs *script* with *words* as root, or as ourselves without *sudo*."""
+def with_privilege(script: str, *words: str, sudo: bool) -> str:
+    """Return a command that runs *script* with *words* as root if it can, and *sudo* lets it."""
     run = "as_root" if sudo else "/bin/sh -c"
-    return f"{_AS_ROOT if sudo else ''}{run} {quoted([script, 'sh', *words])}"
+    return f"{_AS_ROOT if sudo else ''}{run} {quoted([script, 'sh', *words])}\n"
+
+
+def tagged(text: str) -> Iterator[tuple[str, str]]:
+    """Read `tag|text` lines, as the questions about our files write them."""
+    for line in text.split("\n"):
+        tag, bar, rest = line.partition("|")
+        if bar:
+            yield tag, rest

@@ -56,7 +56,7 @@ class Answers:
 
 def fields(text: str) -> dict[str, str]:
     """Read `key=value` lines; the last of a key wins, lines without `=` are passed over."""
-    pairs = (line.partition("=") for line in text.splitlines())
+    pairs = (line.partition("=") for line in text.split("\n"))
     return {key: value for key, equals, value in pairs if equals}
 
 

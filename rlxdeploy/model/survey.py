@@ -46,7 +46,10 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One network interface; *addresses* are `address/prefix`, *kind* is empty for plain ones."""
+    """One network interface; *addresses* are `address/prefix`.
+
+    *kind* is empty for plain ones, else loopback, bridge, tunnel or the kernel's word (vlan, …).
+    """
 
     name: str
     mac: str
@@ -72,6 +75,7 @@ class Platform:
     in *searched*.  Versions are "" where the thing is not there.  *launches* are the launch words
     that work there for the asking user, best first.  *user*, *groups* and the folders are those of
     the asking user; *job_groups* are those of the enquiry's user, None where there is none.
+    *sudo*: it is not root, and sudo asks it for no password.
     """
 
     os: str

@@ -1,0 +1,138 @@
+"""What of the job lies on a host: the mark of the last apply, the releases and our files."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from pydantic import TypeAdapter, ValidationError
+
+from rlxdeploy.facts.places import (
+    SYSTEM_DATA,
+    SYSTEM_UNITS,
+    USER_DATA,
+    USER_PLACES,
+    USER_UNITS,
+    tagged,
+    with_privilege,
+)
+from rlxdeploy.facts.question import AnswerError, Answers, Question, quoted, whole
+from rlxdeploy.model.survey import Deployed, FileSeen, JobSeen
+from rlxdeploy.model.targets import Enquiry
+
+SYSTEM, USER = "system files", "user files"
+
+# The words are the data folder, the job and the unit folder.  `current/` is walked, not the link.
+_LOOK = """\
+home=$1/$2; glob=$3/rlx-$2@
+[ -d "$home" ] || ls "$glob"* >/dev/null || exit 0
+readlink "$home/current" | sed 's/^/current|/'
+ls -1tr "$home/releases" | sed 's/^/release|/'
+if [ -d "$home/lock" ]; then cat "$home/lock"/*; else cat "$home/lock"; fi | sed 's/^/lock|/'
+echo "mark|$home/deployment.json"
+sed 's/^/deployment|/' "$home/deployment.json"
+if stat -c %n / >/dev/null; then
+  show() { find "$@" -exec stat -c 'stat|%f %U %s %n' {} +; }
+else
+  show() { find "$@" -exec stat -f 'stat|0%p %Su %z %N' {} +; }
+fi
+sum=sha256sum; command -v sha256sum >/dev/null || sum='shasum -a 256'
+set -- "$home/key" "$home/deployment.json" "$home/current/" "$1/store" "$glob"*
+show "$@" \\( -type f -o -type l \\)
+find "$@" -type f -exec $sum {} + | sed 's/^/sum|/'
+aim='for l; do echo "link|$l"; readlink "$l" | sed "s/^/target|/"; done'
+find "$@" -type l -exec sh -c "$aim" sh {} +
+"""
+
+_DEPLOYED = TypeAdapter(Deployed)
+_DIGEST = re.compile(r"(\\?)([0-9a-f]{64}) [ *](.+)")
+_TYPE_BITS = 0o170000
+_LINK_BITS = 0o120000
+
+
+def questions(enquiry: Enquiry) -> tuple[Question, ...]:
+    """Return what to ask about the job's files in either tree."""
+    words = (SYSTEM_DATA, enquiry.job, SYSTEM_UNITS)
+    there = f"[ -d {SYSTEM_DATA} ] || exit 0\n"
+    look = quoted([_LOOK])
+    in_home = f'/bin/sh -c {look} sh "{USER_DATA}" {quoted([enquiry.job])} "{USER_UNITS}"\n'
+    return (
+        Question(SYSTEM, there + with_privilege(_LOOK, *words, sudo=enquiry.sudo)),
+        Question(USER, USER_PLACES + in_home),
+    )
+
+
+def parse(answers: Answers) -> JobSeen:
+    """Read both trees as one job; the mark with the higher generation says where it stands.
+
+    Files of both trees are reported, so that what a change of launch left behind can be seen.
+    Raises AnswerError where a mark is there and cannot be read: it might be another's.
+    """
+    trees = [_tree(name, answers.text(name)) for name in (SYSTEM, USER)]
+    first = max(trees, key=_precedence)
+    files = {path: seen for tree in trees for path, seen in tree.files.items()}
+    return JobSeen(
+        deployed=first.deployed,
+        current=first.current,
+        releases=first.releases,
+        files=files,
+        locked_by=next((tree.locked_by for tree in trees if tree.locked_by), ""),
+    )
+
+
+def _precedence(tree: JobSeen) -> tuple[int, int]:
+    deployed = tree.deployed
+    return (deployed.generation if deployed else -1, len(tree.releases))
+
+
+def _tree(name: str, text: str) -> JobSeen:
+    said: dict[str, list[str]] = {}
+    for tag, rest in tagged(text):
+        said.setdefault(tag, []).append(rest)
+    current = said.get("current", [""])[0].rstrip("/").rpartition("/")[2]
+    releases = (release for release in said.get("release", []) if not release.endswith(".tmp"))
+    return JobSeen(
+        deployed=_deployed(name, said),
+        current=current,
+        releases=tuple(releases),
+        files=_files(said),
+        locked_by=" ".join(said.get("lock", [])).strip(),
+    )
+
+
+def _deployed(name: str, said: Mapping[str, list[str]]) -> Deployed | None:
+    if "deployment" not in said:
+        return None
+    try:
+        return _DEPLOYED.validate_json("\n".join(said["deployment"]))
+    except ValidationError as error:
+        path, first = said["mark"][0], error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        why = f"{path} is no mark of ours: {field + ': ' if field else ''}{first['msg']}"
+        raise AnswerError(
+            name, why, "look at it, then move it away or apply with --adopt"
+        ) from None
+
+
+def _files(said: Mapping[str, list[str]]) -> dict[str, FileSeen]:
+    digests = dict(_sums(said.get("sum", [])))
+    digests |= zip(said.get("link", []), said.get("target", []), strict=False)
+    seen = {}
+    for line in said.get("stat", []):
+        mode, owner, size, path = line.split(" ", 3)
+        bits = int(mode, 8) if mode.startswith("0") else int(mode, 16)
+        kind = "link" if bits & _TYPE_BITS == _LINK_BITS else "file"
+        digest = digests.get(path, "")
+        seen[_tidy(path)] = FileSeen(digest, bits & 0o7777, owner, whole(size), kind)
+    return seen
+
+
+def _sums(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Read sha256sum's lines; it escapes odd names and says so with a backslash in front."""
+    for line in lines:
+        if found := _DIGEST.fullmatch(line):
+            escaped, digest, path = found.groups()
+            yield path.replace("\\\\", "\\") if escaped else path, digest
+
+
+def _tidy(path: str) -> str:
+    """Return *path* as it is spelled everywhere else: find keeps the slash it was given."""
+    return re.sub(r"/{2,}", "/", path)

@@ -1,0 +1,36 @@
+"""All facts together: what one survey asks a host, and the host that its answers describe."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rlxdeploy.facts import digests, hardware, holders, network, platform, units
+from rlxdeploy.facts.question import Answers, Question
+from rlxdeploy.model.host import Host
+from rlxdeploy.model.survey import HostFacts
+from rlxdeploy.model.targets import Enquiry
+
+
+def questions(enquiry: Enquiry) -> Sequence[Question]:
+    """Return every question of *enquiry*; their names are unique."""
+    return (
+        *hardware.questions(enquiry),
+        *platform.questions(enquiry),
+        *network.questions(),
+        *digests.questions(enquiry),
+        *units.questions(enquiry),
+        *holders.questions(enquiry),
+    )
+
+
+def parse(host: Host, enquiry: Enquiry, answers: Answers) -> HostFacts:
+    """Read the answers; raise AnswerError where one that everything rests on is missing or bad."""
+    ranks = units.parse(answers)
+    return HostFacts(
+        host=host,
+        hardware=hardware.parse(enquiry, answers),
+        network=network.parse(answers),
+        platform=platform.parse(enquiry, answers),
+        job=replace(digests.parse(answers), ranks=ranks),
+        holders=holders.parse(enquiry, answers, ranks),
+        unanswered=answers.unanswered,
+    )
