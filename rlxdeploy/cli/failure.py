@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-from rlxdeploy.errors import HostError, InventoryError, RlxDeployError, Stale
+from rlxdeploy.errors import Finding, HostError, InventoryError, Place, RlxDeployError, Stale
 
 FORMAT_VERSION = 1
 INTERRUPTED = 130
@@ -64,6 +64,20 @@ def report_usage(error: Exception, *, as_json: bool) -> None:
         show(file=sys.stderr)
 
 
+def finding_document(finding: Finding) -> dict[str, object]:
+    """Return a finding as JSON shows it; line and column 0 where it has no place."""
+    place = finding.place or Place("")
+    return {
+        "severity": finding.severity.value,
+        "file": place.file,
+        "line": place.line,
+        "column": place.column,
+        "key": finding.key,
+        "message": finding.message,
+        "remedy": finding.remedy,
+    }
+
+
 def _document(error: BaseException) -> dict[str, object]:
     base: dict[str, object] = {"kind": type(error).__name__, "message": str(error)}
     if isinstance(error, BaseExceptionGroup):
@@ -73,18 +87,7 @@ def _document(error: BaseException) -> dict[str, object]:
     if isinstance(error, Stale):
         base["moved"] = list(error.moved)
     if isinstance(error, InventoryError):
-        base["findings"] = [
-            {
-                "severity": finding.severity.value,
-                "file": finding.place.file if finding.place else "",
-                "line": finding.place.line if finding.place else 0,
-                "column": finding.place.column if finding.place else 0,
-                "key": finding.key,
-                "message": finding.message,
-                "remedy": finding.remedy,
-            }
-            for finding in error.findings
-        ]
+        base["findings"] = [finding_document(finding) for finding in error.findings]
     return base
 
 
@@ -95,7 +98,7 @@ def _lines(error: BaseException) -> list[str]:
             *(f"  {line}" for one in error.exceptions for line in _lines(one)),
         ]
     if isinstance(error, InventoryError):
-        return [f"error: {finding}" for finding in error.findings]
+        return [f"{finding.severity}: {finding}" for finding in error.findings]
     if isinstance(error, KeyboardInterrupt | Terminated):
         return ["interrupted" if isinstance(error, KeyboardInterrupt) else "terminated"]
     return [f"error: {error}"]

@@ -58,6 +58,8 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="From one inventory.toml to a running group of ranks on machines you own.",
 )
@@ -72,7 +74,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callb
 @app.callback()
 def _root(
     version: bool = typer.Option(  # noqa: FBT001 - handled by its callback
-        default=False, callback=_version, is_eager=True, help="Print the version and exit."
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """From one inventory.toml to a running group of ranks on machines you own."""

@@ -1,13 +1,13 @@
 """The folder `.rlxdeploy/` beside an inventory: private, ignored by git, written atomically."""
 
 import json
-import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from rlxdeploy.edge.files import FileError, write_atomically
 from rlxdeploy.errors import RlxDeployError
 from rlxdeploy.model.record import FORMAT_VERSION, Record
 
@@ -48,9 +48,9 @@ def write_record(inventory: Path, record: Record) -> None:
     path = _path(inventory, record.job)
     try:
         prepare_folder(inventory)
-        _replace(path, json.dumps(asdict(record), indent=2) + "\n")
-    except OSError as error:
-        raise RecordError(f"{path}: {error.strerror}") from error
+        write_atomically(path, json.dumps(asdict(record), indent=2).encode() + b"\n")
+    except (OSError, FileError) as error:
+        raise RecordError(f"{path}: {error}") from error
 
 
 def forget_record(inventory: Path, job: str) -> None:
@@ -70,16 +70,3 @@ def prepare_folder(inventory: Path) -> Path:
 
 def _path(inventory: Path, job: str) -> Path:
     return inventory.resolve().parent / FOLDER / f"{job}.json"
-
-
-def _replace(path: Path, text: str) -> None:
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.rename(path)
-    finally:
-        beside.unlink(missing_ok=True)
