@@ -1,0 +1,207 @@
+"""Connections by fabric: explicit values only, made afresh for each one.
+
+fabric reads no configuration file here and trusts nobody by itself: `ssh -G` has said all there is
+to say, and every host key goes through `Terms.check`.  The one exec takes a raw channel from the
+transport; fabric's own runner costs a second a host when stdin is fed.
+"""
+
+import logging
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from fabric import Config, Connection
+from paramiko import (
+    ChannelException,
+    IncompatiblePeer,
+    PKey,
+    SSHClient,
+    SSHConfig,
+    SSHException,
+    Transport,
+)
+
+from rlxdeploy.edge.session import Session
+from rlxdeploy.edge.ssh.authentication import KeyAuthentication
+from rlxdeploy.edge.ssh.channel import ChannelSession, hung_up_at
+from rlxdeploy.edge.ssh.dial import Line, dial
+from rlxdeploy.edge.ssh.failure import (
+    Broken,
+    ConnectFailure,
+    ForwardingRefused,
+    LostBeforeBanner,
+    NoAgreement,
+    ProxyFailed,
+)
+from rlxdeploy.edge.ssh.identities import Agent, offers
+from rlxdeploy.edge.ssh.route import Hop
+from rlxdeploy.edge.ssh.terms import Terms
+from rlxdeploy.facts.ssh_keys import PublicKey, from_blob
+from rlxdeploy.model.host import Host
+
+# paramiko logs what it raises too; without a handler of its own that would go to stderr.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+# Each step of a connection has the patience; this many of them follow one another.
+_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FabricLink:
+    """An open connection to *hop*, over *line* or over the link before."""
+
+    hop: Hop
+    connection: Connection
+    line: Line | None
+
+    @property
+    def is_alive(self) -> bool:
+        return bool(self.connection.is_connected)
+
+    def session(self, host: Host, command: str, deadline: float) -> Session:
+        """Start *command* on a channel of its own; raise ConnectFailure if the host will not."""
+        transport = self.connection.transport
+        try:
+            channel = transport.open_session(timeout=max(deadline - time.monotonic(), 0))
+            with hung_up_at(deadline, channel.close):
+                channel.exec_command(command)
+        except (SSHException, EOFError, OSError) as error:
+            raise Broken("start a shell", str(error) or "the connection closed") from error
+        return ChannelSession(host, channel)
+
+    def close(self) -> None:
+        """Hang up; whatever runs over this link ends with it."""
+        self.connection.close()
+        if self.line:
+            self.line.close()
+
+
+@dataclass(frozen=True, slots=True)
+class FabricClient:
+    """Opens links by fabric, under *terms*."""
+
+    terms: Terms
+
+    def connect(self, hop: Hop, before: FabricLink | None, deadline: float) -> FabricLink:
+        """Return a link to *hop*, through *before* if given; raise ConnectFailure or OSError."""
+        patience = self.terms.patience(hop)
+        deadline = min(deadline, time.monotonic() + _STEPS * patience)
+        line = None if before else dial(hop, patience, deadline)
+        agent = Agent(hop, patience)
+        try:
+            keys = offers(hop, agent) if hop.resolved.says("pubkeyauthentication") else []
+            strategy = KeyAuthentication(hop.resolved.user, keys, deadline)
+            link = FabricLink(hop, self._connection(hop, before, line, strategy), line)
+            self._open(link, before, deadline)
+        except BaseException:
+            if line:
+                line.close()
+            raise
+        finally:
+            agent.close()
+        return link
+
+    def _connection(
+        self, hop: Hop, before: FabricLink | None, line: Line | None, strategy: KeyAuthentication
+    ) -> Connection:
+        patience = self.terms.patience(hop)
+        authentication = {"strategy_class": lambda **_: strategy}
+        connection = Connection(
+            hop.resolved.hostname,
+            user=hop.resolved.user,
+            port=hop.resolved.port,
+            config=Config(
+                lazy=True, ssh_config=SSHConfig(), overrides={"authentication": authentication}
+            ),
+            gateway=before.connection if before else False,
+            forward_agent=False,
+            inline_ssh_env=False,
+            connect_kwargs={
+                "timeout": patience,
+                "banner_timeout": patience,
+                "auth_timeout": patience,
+                "channel_timeout": patience,
+                "compress": hop.resolved.says("compression"),
+                "transport_factory": partial(self._transport, hop),
+                **({"sock": line.socket} if line else {}),
+            },
+        )
+        connection.client.set_missing_host_key_policy(_HostKeyCheck(hop, self.terms))
+        return connection
+
+    def _transport(self, hop: Hop, sock: object, **options: object) -> Transport:
+        """Return a transport that offers what the configuration allows, known key types first."""
+        transport = Transport(sock, **options)
+        transport.handshake_timeout = self.terms.patience(hop)
+        allowed = transport.get_security_options()
+        allowed.kex = _among(allowed.kex, hop, "kexalgorithms")
+        allowed.ciphers = _among(allowed.ciphers, hop, "ciphers")
+        allowed.digests = _among(allowed.digests, hop, "macs")
+        kinds = _among(allowed.key_types, hop, "hostkeyalgorithms")
+        known = [line.key for line in self.terms.known.about(hop)]
+        is_known = {kind: any(key.allowed_by((kind,)) for key in known) for kind in kinds}
+        allowed.key_types = sorted(kinds, key=lambda kind: not is_known[kind])
+        return transport
+
+    def _open(self, link: FabricLink, before: FabricLink | None, deadline: float) -> None:
+        try:
+            with hung_up_at(deadline, link.close):
+                link.connection.open()
+        except ConnectFailure:
+            link.connection.close()
+            raise
+        except (SSHException, EOFError, OSError) as error:
+            reason = _reason(link, before, error)
+            link.connection.close()
+            raise reason from error
+        link.connection.transport.set_keepalive(self.terms.keepalive(link.hop))
+
+
+@dataclass(frozen=True, slots=True)
+class _HostKeyCheck:
+    """paramiko's policy: asked about every key, since its client is given no known ones."""
+
+    hop: Hop
+    terms: Terms
+
+    def missing_host_key(self, client: SSHClient, hostname: str, key: PKey) -> None:
+        del client, hostname
+        self.terms.check(self.hop, public_of(key))
+
+
+def public_of(key: PKey) -> PublicKey:
+    """Return paramiko's key as ours."""
+    return from_blob(key.asbytes())
+
+
+def _among(ours: tuple[str, ...], hop: Hop, key: str) -> tuple[str, ...]:
+    allowed = hop.resolved.listed(key)
+    kept = tuple(name for name in ours if name in allowed)
+    if not kept:
+        raise NoAgreement(f"fabric knows none of {key} {','.join(allowed)}")
+    return kept
+
+
+def _reason(link: FabricLink, before: FabricLink | None, error: Exception) -> Exception:
+    """Return what *error* means, told by how far the transport had come."""
+    transport = link.connection.client.get_transport()
+    if transport is None:
+        through = before.hop.alias if before else ""
+        why = error.text if isinstance(error, ChannelException) else str(error)
+        return ForwardingRefused(through, why)
+    if not transport.remote_version:
+        return _before_banner(link, error)
+    if isinstance(error, IncompatiblePeer):
+        return NoAgreement(str(error))
+    doing = "log in" if transport.initial_kex_done else "exchange keys"
+    why = str(error) if transport.get_exception() else "no answer in time"
+    return Broken(doing, why)
+
+
+def _before_banner(link: FabricLink, error: Exception) -> Exception:
+    """Tell a server that hangs up from one that says nothing: paramiko keeps that as context."""
+    if isinstance(error.__context__, TimeoutError) or isinstance(error, TimeoutError):
+        return Broken("wait for the SSH banner", "no answer in time")
+    if link.line and link.line.is_command:
+        return ProxyFailed(link.hop.resolved.proxy_command, link.line.said)
+    return LostBeforeBanner()

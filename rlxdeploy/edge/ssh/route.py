@@ -1,0 +1,150 @@
+"""The way to a host: every hop as `ssh -G` sees it, from the controller to the host itself.
+
+A jump host is resolved as ssh resolves it: by a further ssh with `-F`, its own user and port, and
+`-J` for the hops before it, so that its own ProxyJump counts only where ssh lets it count.
+"""
+
+import getpass
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from rlxdeploy.edge.ssh.overrides import Overrides
+from rlxdeploy.errors import Unreachable
+from rlxdeploy.facts.ssh_config import ConfigError, Jump, Resolved, expand, expand_variables, parse
+
+_DOING = "read the SSH configuration"
+# A longer chain is a loop that grows a hop each time round.
+_MOST_HOPS = 16
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One machine on the way; *arguments* are the options that resolved it, for the real ssh."""
+
+    arguments: tuple[str, ...]
+    resolved: Resolved
+    proxy_jump: str = ""
+
+    @property
+    def alias(self) -> str:
+        return self.resolved.alias
+
+    @cached_property
+    def tokens(self) -> Mapping[str, str]:
+        """The `%` tokens of ssh_config(5); %C is missing, what goes into it varies by version."""
+        resolved = self.resolved
+        name = socket.gethostname()
+        host = bare_name(resolved.alias)
+        return {
+            "%": "%",
+            "h": resolved.hostname,
+            "n": host,
+            "p": str(resolved.port),
+            "r": resolved.user,
+            "u": getpass.getuser(),
+            "i": str(os.getuid()),
+            "d": str(Path.home()),
+            "l": name,
+            "L": name.partition(".")[0],
+            "k": resolved.host_key_alias or host,
+            "j": self.proxy_jump,
+        }
+
+    def path(self, written: str) -> Path:
+        """Return the file that a path of the configuration means."""
+        return Path(expand_variables(expand(written, self.tokens), os.environ)).expanduser()
+
+
+Route = tuple[Hop, ...]
+
+
+def bare_name(alias: str) -> str:
+    """Return the host of `host`, `user@host` or `ssh://user@host:port`."""
+    is_uri = alias.startswith("ssh://")
+    name = alias.removeprefix("ssh://").rstrip("/").rpartition("@")[2]
+    if not is_uri:
+        return name
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0]
+
+
+def resolve(host: str, alias: str, overrides: Overrides, deadline: float) -> Route:
+    """Return the hops to *alias*, the host itself last.
+
+    Raises Unreachable, with *host* for its name, where the configuration cannot be read, leads
+    through a host to itself, or names what ssh would take for an option.
+    """
+    return _Resolver(host, overrides, deadline).route(alias, overrides.arguments(alias))
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    host: str
+    overrides: Overrides
+    deadline: float
+
+    def route(self, alias: str, arguments: tuple[str, ...], depth: int = 1) -> Route:
+        resolved = self._ask(alias, arguments)
+        if not resolved.jumps:
+            return (Hop(arguments, resolved),)
+        *before, last = resolved.jumps
+        if depth > _MOST_HOPS or self._is_itself(resolved, last):
+            remedy = f"give {last.host} its own `ProxyJump none`, before the rule for all hosts"
+            raise Unreachable(self.host, _DOING, f"{alias} jumps through itself", remedy)
+        way = ",".join(map(str, before))
+        through = self.route(last.host, self._jump_arguments(last, way), depth + 1)
+        return (*through, Hop(arguments, resolved, ",".join(map(str, resolved.jumps))))
+
+    def _jump_arguments(self, jump: Jump, before: str) -> tuple[str, ...]:
+        arguments = [*self.overrides.for_jumps]
+        if jump.user:
+            arguments += ["-l", jump.user]
+        if jump.port:
+            arguments += ["-p", str(jump.port)]
+        if before:
+            arguments += ["-J", before]
+        return tuple(arguments)
+
+    @staticmethod
+    def _is_itself(resolved: Resolved, jump: Jump) -> bool:
+        same_user = jump.user in ("", resolved.user)
+        return (
+            jump.host == bare_name(resolved.alias)
+            and same_user
+            and (jump.port or 22) == resolved.port
+        )
+
+    def _ask(self, alias: str, arguments: tuple[str, ...]) -> Resolved:
+        if alias.startswith("-"):
+            raise self._wrong(f"{alias!r} would be an option of ssh, not a host")
+        left = max(self.deadline - time.monotonic(), 0.01)
+        try:
+            answer = subprocess.run(  # noqa: S603  # an argument vector; "--" ends the options
+                ["ssh", "-T", "-G", *arguments, "--", alias],  # noqa: S607  # the user's own ssh
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=True,
+                timeout=left,
+                start_new_session=True,
+            )
+            return parse(alias, answer.stdout.decode(errors="surrogateescape"))
+        except FileNotFoundError as error:
+            why = "there is no `ssh` on this machine"
+            raise self._wrong(why, "install the OpenSSH client") from error
+        except subprocess.TimeoutExpired as error:
+            raise self._wrong("`ssh -G` gave no answer in time; does a Match exec hang?") from error
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.decode(errors="replace").strip()
+            raise self._wrong(said or f"`ssh -G` exited {error.returncode}") from error
+        except ConfigError as error:
+            raise self._wrong(str(error)) from error
+
+    def _wrong(self, why: str, remedy: str = "") -> Unreachable:
+        return Unreachable(self.host, _DOING, why, remedy)

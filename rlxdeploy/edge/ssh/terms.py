@@ -1,0 +1,51 @@
+"""What every connection of one run is opened under."""
+
+from dataclasses import dataclass
+
+from rlxdeploy.edge.ssh.failure import Broken, KeyRejected
+from rlxdeploy.edge.ssh.known_hosts import KnownHosts
+from rlxdeploy.edge.ssh.overrides import Overrides
+from rlxdeploy.edge.ssh.route import Hop
+from rlxdeploy.facts.known_hosts import Standing
+from rlxdeploy.facts.ssh_keys import PublicKey
+from rlxdeploy.model.vocabulary import HostKeys
+
+# Without ServerAliveInterval: keeps a NAT's entry while a host is busy and says nothing.
+_KEEPALIVE_S = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The inventory's wishes and the known host keys."""
+
+    overrides: Overrides
+    known: KnownHosts
+
+    def patience(self, hop: Hop) -> float:
+        """Return the seconds that one step towards *hop* may take."""
+        return self.overrides.patience(hop.resolved.seconds("connecttimeout"))
+
+    def keepalive(self, hop: Hop) -> int:
+        """Return the seconds of silence after which we ask whether *hop* is still there."""
+        return int(hop.resolved.seconds("serveraliveinterval") or _KEEPALIVE_S)
+
+    @property
+    def accepts_new(self) -> bool:
+        return self.overrides.host_keys is HostKeys.ACCEPT_NEW
+
+    def check(self, hop: Hop, key: PublicKey) -> None:
+        """Let a host's key pass, remembering a new one where the inventory says so.
+
+        Raises KeyRejected, and Broken where a new key cannot be remembered.
+        """
+        judgement = self.known.judge(hop, key)
+        if judgement.standing is Standing.UNKNOWN and self.accepts_new:
+            self._remember(hop, key)
+        elif judgement.standing is not Standing.KNOWN:
+            raise KeyRejected(str(key), judgement.standing, judgement.evidence)
+
+    def _remember(self, hop: Hop, key: PublicKey) -> None:
+        try:
+            self.known.remember(hop, key)
+        except OSError as error:
+            raise Broken("remember the host key", str(error)) from error
