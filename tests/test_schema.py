@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from rlxdeploy.app.schema import SCHEMA_FILE, inventory_schema, schema_text
+from rlxdeploy.edge.files import shipped
 from tests.model.strategies import DOCUMENTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,7 +20,7 @@ VALIDATOR = jsonschema.Draft202012Validator(inventory_schema())
 
 def test_the_file_is_what_the_model_says() -> None:
     """The schema in the tree is up to date: `rlxdeploy schema > schemas/inventory.schema.json`."""
-    assert (ROOT / SCHEMA_FILE).read_text(encoding="utf-8") == schema_text()
+    assert shipped(SCHEMA_FILE).read_text(encoding="utf-8") == schema_text()
 
 
 def test_it_is_a_schema() -> None:
