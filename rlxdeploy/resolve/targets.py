@@ -25,9 +25,10 @@ def targets(loaded: Loaded, interpreter: str = "python3") -> Targets:
     return Targets(tuple(_target(loaded, found, interpreter) for found in by_host.values()))
 
 
-def asked_python(loaded: Loaded, found: list[Entry], interpreter: str) -> str:
-    """Return the interpreter that a host with the entries *found* is asked about."""
-    return wanted_python(loaded, found[0], interpreter).program
+def asked_python(loaded: Loaded, host: str, interpreter: str) -> str:
+    """Return the interpreter that the survey of *host* asks for its version and numpy."""
+    on_host = (one for one in entries(loaded) if one.node.managed and one.host.name == host)
+    return wanted_python(loaded, next(on_host), interpreter).program
 
 
 def _target(loaded: Loaded, found: list[Entry], interpreter: str) -> Target:
@@ -45,7 +46,7 @@ def _target(loaded: Loaded, found: list[Entry], interpreter: str) -> Target:
             ports=(*_ports(found, network.data_port), network.master_port),
             folders=tuple(dict.fromkeys(folder for folder in folders if folder)),
             user=job.user,
-            python=asked_python(loaded, found, interpreter),
+            python=asked_python(loaded, first.host.name, interpreter),
         ),
         nodes=tuple(entry.index for entry in found),
         place=loaded.place_of(first.key("ssh")),

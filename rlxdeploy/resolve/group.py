@@ -1,0 +1,167 @@
+"""Who takes part: which nodes have ranks, on which machines, under which numbers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rlxdeploy.errors import Unreachable
+from rlxdeploy.model.survey import HostFacts, Network, Survey
+from rlxdeploy.model.vocabulary import Role
+from rlxdeploy.resolve.candidates import Address, plain_address
+from rlxdeploy.resolve.controller import Controller
+from rlxdeploy.resolve.entries import CONTROLLER, Entry, entries
+from rlxdeploy.resolve.machines import lookalikes, merged
+from rlxdeploy.resolve.ranks import Claim, numbers
+from rlxdeploy.resolve.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """One rank to be: a slot of a node, on a machine; *facts* are None for an unmanaged node."""
+
+    entry: Entry
+    slot: int
+    rank: int
+    why: str
+    machine: str
+    facts: HostFacts | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """*stands* in the order of the file, *holders* the standbys' entries, *networks* by machine."""
+
+    stands: tuple[Stand, ...]
+    holders: tuple[Entry, ...]
+    networks: Mapping[str, Network | None]
+    merged: Mapping[str, str]
+
+
+def group(
+    survey: Survey, controller: Controller, report: Report, *, skip_unreachable: bool
+) -> Group:
+    """Return who takes part.
+
+    Raises an ExceptionGroup of Unreachable if written hosts have not answered and may not be left
+    out.
+    """
+    same = merged(survey)
+    for first, second in lookalikes(survey, same):
+        what = f"{first} and {second} have one machine-id and are taken for two machines"
+        report.notice((), what, "give a copied system a machine-id of its own")
+    present = _present(survey, report, skip_unreachable=skip_unreachable)
+    active = [entry for entry in present if entry.node.role.has_rank]
+    if not active:
+        report.error(("node",), "no node with a rank is left")
+    machines = {entry.index: _machine(entry, survey, same, controller) for entry in active}
+    for entry in active:
+        _check_local(entry, survey, controller, report)
+    networks = {name: _network(name, survey) for name in machines.values()}
+    return Group(
+        stands=tuple(_stands(active, machines, survey, report)),
+        holders=tuple(one for one in present if one.node.role is Role.STANDBY and one.node.managed),
+        networks=networks,
+        merged=same,
+    )
+
+
+def addresses_of(entry: Entry, controller: Controller) -> tuple[Address, ...]:
+    """Return the addresses that the node's `addr` stands for, none without one."""
+    if entry.addr is None:
+        return ()
+    found = (entry.addr.host,) if entry.addr.ip else controller.addresses(entry.addr.host)
+    return tuple(map(plain_address, found))
+
+
+def _present(survey: Survey, report: Report, *, skip_unreachable: bool) -> list[Entry]:
+    """Return the nodes that take part in this plan; draining ones do not."""
+    wanted = [one for one in entries(report.loaded) if one.node.role is not Role.DRAINING]
+    silent = [one for one in wanted if one.node.managed and one.host.name not in survey.hosts]
+    present = [one for one in wanted if one not in silent]
+    enough = report.loaded.inventory.job.min_nodes
+    active = sum(one.node.role.has_rank for one in present)
+    hosts = {one.host.name: survey.failed.get(one.host.name, "not surveyed") for one in silent}
+    if hosts and not skip_unreachable and (enough is None or active < enough):
+        count = f"{len(hosts)} of {len({one.host.name for one in wanted})} hosts failed"
+        raise ExceptionGroup(count, [Unreachable(host, "survey", hosts[host]) for host in hosts])
+    for entry in silent:
+        report.warning(entry.key(), f"{entry.name} is left out: {hosts[entry.host.name]}")
+    return present
+
+
+def _machine(entry: Entry, survey: Survey, same: Mapping[str, str], controller: Controller) -> str:
+    """Return the machine of *entry*; an unmanaged node may share that of a managed one."""
+    if entry.node.managed:
+        return same.get(entry.host.name, entry.host.name)
+    written = addresses_of(entry, controller)
+    if any(one.is_loopback for one in written) and CONTROLLER in survey.hosts:
+        return CONTROLLER
+    for name, facts in survey.hosts.items():
+        if own_addresses(facts.network) & set(written):
+            return same.get(name, name)
+    return f"unmanaged {entry.name}"
+
+
+def own_addresses(network: Network) -> set[Address]:
+    """Return the addresses of all interfaces."""
+    texts = (text for one in network.interfaces for text in one.addresses)
+    return {plain_address(text.partition("/")[0]) for text in texts}
+
+
+def _check_local(entry: Entry, survey: Survey, controller: Controller, report: Report) -> None:
+    """Refuse a node without `ssh` that has somebody else's address: it was meant to have one."""
+    if not entry.node.managed or not entry.host.is_controller:
+        return
+    own = own_addresses(survey.hosts[CONTROLLER].network)
+    written = addresses_of(entry, controller)
+    if written and not any(one.is_loopback or one in own for one in written):
+        what = f"{entry.node.addr} is no address of the controller, and the node has no ssh"
+        report.error(entry.key("addr"), what, "add ssh = … or managed = false")
+
+
+def _network(machine: str, survey: Survey) -> Network | None:
+    facts = survey.hosts.get(machine)
+    return facts.network if facts else None
+
+
+def _stands(
+    active: list[Entry], machines: Mapping[int, str], survey: Survey, report: Report
+) -> Iterator[Stand]:
+    slots = [(entry, slot) for entry in active for slot in range(entry.node.slots)]
+    claims = _claims(slots, machines, survey, report)
+    for (entry, slot), claim, rank in zip(slots, claims, numbers(claims), strict=True):
+        machine = machines[entry.index]
+        facts = survey.hosts.get(machine) if entry.node.managed else None
+        if claim.held not in (None, rank):
+            report.notice(entry.key(), f"rank {claim.held} of {entry.name} becomes rank {rank}")
+        yield Stand(entry, slot, rank, _why(claim, rank), machine, facts)
+
+
+def _claims(
+    slots: list[tuple[Entry, int]], machines: Mapping[int, str], survey: Survey, report: Report
+) -> list[Claim]:
+    held: dict[str, Iterator[int]] = {}
+    claims = []
+    for entry, slot in slots:
+        machine = machines[entry.index]
+        pin = None if entry.node.rank is None else entry.node.rank + slot
+        if pin is not None and pin >= len(slots):
+            report.error(entry.key("rank"), f"rank {pin} does not exist among {len(slots)} ranks")
+            pin = None
+        if machine not in held:
+            held[machine] = iter(_deployed(machine, survey) if entry.node.managed else ())
+        claims.append(Claim(machine, pin, next(held[machine], None)))
+    return claims
+
+
+def _deployed(machine: str, survey: Survey) -> list[int]:
+    facts = survey.hosts.get(machine)
+    deployed = facts.job.deployed if facts else None
+    return sorted(deployed.ranks) if deployed else []
+
+
+def _why(claim: Claim, rank: int) -> str:
+    if claim.pinned is not None:
+        return "pinned by rank"
+    if claim.held is None:
+        return "in the order of the file"
+    return "as deployed" if claim.held == rank else f"rank {claim.held} moved to fill a hole"

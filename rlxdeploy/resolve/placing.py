@@ -1,0 +1,84 @@
+"""How the job is laid out and started on each host."""
+
+from collections.abc import Mapping
+
+from rlxdeploy.model.host import Tree
+from rlxdeploy.model.resolution import Placed
+from rlxdeploy.model.survey import HostFacts, Survey
+from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.resolve.controller import Controller
+from rlxdeploy.resolve.entries import Entry, Wanted, wanted_python
+from rlxdeploy.resolve.group import Group
+from rlxdeploy.resolve.launch import choose_launch, tree
+from rlxdeploy.resolve.programs import check_python, python_path
+from rlxdeploy.resolve.report import Report
+from rlxdeploy.resolve.targets import asked_python
+
+
+def place(
+    members: Group, survey: Survey, controller: Controller, report: Report
+) -> Mapping[str, Placed]:
+    """Return the layout of each host that gets files, in the order of the inventory."""
+    found: dict[str, list[Entry]] = {}
+    entries = {stand.entry.index: stand.entry for stand in members.stands if stand.facts}
+    entries |= {entry.index: entry for entry in members.holders}
+    for _, entry in sorted(entries.items()):
+        host = members.merged.get(entry.host.name, entry.host.name)
+        found.setdefault(host, []).append(entry)
+    for other, host in members.merged.items():
+        report.notice((), f"{other} is {host} under another name: one machine, planned once")
+    placed = {
+        host: _placed(survey.hosts[host], few, controller, report) for host, few in found.items()
+    }
+    _tell_of_all(placed, report)
+    return placed
+
+
+def _tell_of_all(placed: Mapping[str, Placed], report: Report) -> None:
+    """Say once for all hosts what would be tiring to read for each."""
+    mortal = [name for name, one in placed.items() if one.launch == Launch.PROCESS]
+    if mortal:
+        what = f"process launch does not survive a reboot (on {', '.join(mortal)})"
+        report.notice(("job", "launch"), what)
+    rooted = [name for name, one in placed.items() if one.user == "root"]
+    if rooted and report.loaded.inventory.job.user is None:
+        what = f"the ranks run as root (on {', '.join(rooted)})"
+        report.warning(("job", "user"), what, "write user, or log in as somebody else")
+
+
+def _placed(facts: HostFacts, found: list[Entry], controller: Controller, report: Report) -> Placed:
+    loaded = report.loaded
+    started = choose_launch(facts, report)
+    here = tree(loaded.job, started.launch, facts.platform)
+    wanted = [(entry, wanted_python(loaded, entry, controller.interpreter)) for entry in found]
+    asked = asked_python(loaded, facts.host.name, controller.interpreter)
+    check_python(wanted, asked, started.launch, facts, report)
+    _tell(facts, here, report)
+    return Placed(
+        host=facts.host,
+        tree=here,
+        launch=started.launch.value,
+        user=started.user,
+        owner=started.owner,
+        workdir=loaded.inventory.job.workdir or here.current,
+        python=_python(wanted, started.launch, facts, report),
+        why={"launch": started.why, "user": started.why_user, "python": wanted[0][1].why},
+    )
+
+
+def _python(
+    wanted: list[tuple[Entry, Wanted]], launch: Launch, facts: HostFacts, report: Report
+) -> str:
+    """Return the host's interpreter: what the supervisor runs with under process launch."""
+    if launch is Launch.PROCESS or report.loaded.inventory.job.is_builtin:
+        return python_path(wanted[0][1], facts, report)
+    return facts.platform.python
+
+
+def _tell(facts: HostFacts, here: Tree, report: Report) -> None:
+    host = facts.host.name
+    for question in facts.unanswered:
+        report.warning((), f"{host} did not say in time: {question}")
+    if ":" in here.data:
+        what = f"{here.data} on {host} holds a colon, which PYTHONPATH cannot carry"
+        report.error((), what, "use another XDG_DATA_HOME")

@@ -1,0 +1,156 @@
+"""From inventory and survey to the group: `resolve` is the stage, the rest are its parts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.names import parse_layers
+from rlxdeploy.model.resolution import Endpoint, Placed, Resolution, Seat, Share
+from rlxdeploy.model.survey import Survey
+from rlxdeploy.model.vocabulary import Policy, Role
+from rlxdeploy.resolve.allot import Allotted, allot
+from rlxdeploy.resolve.controller import Controller
+from rlxdeploy.resolve.endpoints import Dialled, endpoints
+from rlxdeploy.resolve.entries import Entry, wanted_python
+from rlxdeploy.resolve.group import Group, Stand, group
+from rlxdeploy.resolve.launch import check_groups
+from rlxdeploy.resolve.placing import place
+from rlxdeploy.resolve.programs import argv, python_path
+from rlxdeploy.resolve.report import Report
+
+
+def resolve(
+    loaded: Loaded, survey: Survey, controller: Controller, *, skip_unreachable: bool = False
+) -> Resolution:
+    """Settle who is which rank, on which device, at which address.
+
+    Raises CompileError with every error found, and an ExceptionGroup of Unreachable if written
+    hosts have not answered and may not be left out.
+    """
+    report = Report(loaded)
+    members = group(survey, controller, report, skip_unreachable=skip_unreachable)
+    report.raise_errors()
+    settled = _Settled(
+        dialled=endpoints(members, controller, report),
+        allotted=allot(members, report),
+        hosts=place(members, survey, controller, report),
+        local=_local(members),
+    )
+    seats = _seats(members, settled, controller, report)
+    for name, placed in settled.hosts.items():
+        labels = {seat.devices[0] for seat in seats if seat.managed and seat.host == name}
+        check_groups(survey.hosts[name], placed.user, labels, report)
+    report.raise_errors()
+    job = loaded.inventory.job
+    return Resolution(
+        job=loaded.job,
+        world=len(seats),
+        topology=job.topology.value,
+        wire=job.effective_wire.value,
+        security=job.effective_security.value,
+        seats=seats,
+        hosts=settled.hosts,
+        master=_master(settled.dialled, loaded),
+        notices=tuple(report.notices),
+        merged=members.merged,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """What the parts have found, by rank or by host; *local* is (LOCAL_RANK, size, NODE_RANK)."""
+
+    dialled: Mapping[int, Dialled]
+    allotted: Mapping[int, Allotted]
+    hosts: Mapping[str, Placed]
+    local: Mapping[int, tuple[int, int, int]]
+
+
+def _local(members: Group) -> dict[int, tuple[int, int, int]]:
+    """Count ranks per machine and machines by their lowest rank, as torchrun does."""
+    machines: dict[str, list[int]] = {}
+    for stand in sorted(members.stands, key=lambda one: one.rank):
+        machines.setdefault(stand.machine, []).append(stand.rank)
+    return {
+        rank: (position, len(ranks), node)
+        for node, ranks in enumerate(machines.values())
+        for position, rank in enumerate(ranks)
+    }
+
+
+def _master(dialled: Mapping[int, Dialled], loaded: Loaded) -> Endpoint:
+    return Endpoint(dialled[0].endpoint.address, loaded.inventory.network.master_port)
+
+
+def _seats(
+    members: Group, settled: _Settled, controller: Controller, report: Report
+) -> tuple[Seat, ...]:
+    stands = sorted(members.stands, key=lambda one: one.rank)
+    return tuple(_seat(stand, settled, controller, report) for stand in stands)
+
+
+def _seat(stand: Stand, settled: _Settled, controller: Controller, report: Report) -> Seat:
+    entry, node, loaded = stand.entry, stand.entry.node, report.loaded
+    dialled, allotted = settled.dialled.get(stand.rank), settled.allotted[stand.rank]
+    local_rank, local_world, node_rank = settled.local[stand.rank]
+    runs = _runs(stand, settled.hosts, controller, report)
+    return Seat(
+        rank=stand.rank,
+        node=entry.name,
+        index=entry.index,
+        host=stand.machine if node.managed else entry.name,
+        slot=stand.slot,
+        local_rank=local_rank,
+        local_world=local_world,
+        node_rank=node_rank,
+        devices=allotted.devices,
+        visible=allotted.visible,
+        peer=dialled.endpoint if dialled else None,
+        bind=node.bind if dialled else None,
+        python=runs.python,
+        argv=runs.argv,
+        env={**loaded.inventory.job.env, **node.env},
+        share=_share(entry, loaded),
+        managed=node.managed,
+        why={
+            "rank": stand.why,
+            "device": allotted.why,
+            **({"address": dialled.why_address, "port": dialled.why_port} if dialled else {}),
+            **({"python": runs.why} if runs.why else {}),
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """What a rank is started with; nothing for an unmanaged node."""
+
+    python: str = ""
+    argv: tuple[str, ...] = ()
+    why: str = ""
+
+
+def _runs(
+    stand: Stand, hosts: Mapping[str, Placed], controller: Controller, report: Report
+) -> _Runs:
+    if stand.facts is None:
+        return _Runs()
+    wanted = wanted_python(report.loaded, stand.entry, controller.interpreter)
+    python = python_path(wanted, stand.facts, report)
+    workdir = hosts[stand.machine].workdir
+    return _Runs(python, argv(python, workdir, stand.facts, report), wanted.why)
+
+
+def _share(entry: Entry, loaded: Loaded) -> Share:
+    node, inventory = entry.node, loaded.inventory
+    manual = inventory.placement.policy is Policy.MANUAL
+    layers = node.layers if manual else None
+    return Share(
+        ckpt_dir=node.ckpt_dir,
+        precision=node.precision,
+        kv_cache=node.kv_cache.value,
+        rng_seed=inventory.seed_of(node),
+        layers="{}:{}".format(*parse_layers(layers)) if layers else None,
+        max_ram_gb=node.max_ram_gb,
+        role=Role.ACTIVE.value,
+    )
