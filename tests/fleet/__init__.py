@@ -1,0 +1,1 @@
+"""Tests against real Debian hosts; see the harness for what they stand on."""

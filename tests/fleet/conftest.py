@@ -1,0 +1,48 @@
+"""The fixtures of the fleet tests, and what sets them apart from all others."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.harness.fleet import Fleet, Lend, running_fleet
+from tests.fleet.harness.needs import unmet_need
+
+HERE = Path(__file__).parent
+TEST_S = 120.0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests of this directory, and time them without the hosts' boots before them."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.fleet)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TEST_S, func_only=True))
+
+
+@pytest.fixture(scope="session")
+def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
+    """Give the run's fleet, without hosts at first; skip where none can stand."""
+    if need := unmet_need():
+        if os.environ.get("FLEET") == "required":
+            pytest.fail(need)
+        pytest.skip(need)
+    terminal = request.config.get_terminal_writer()
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            terminal.line(f"\n{line}")
+
+    with running_fleet(say) as fleet:
+        yield fleet
+
+
+@pytest.fixture
+def hosts(fleet: Fleet) -> Iterator[Lend]:
+    """Give a function that boots hosts for this one test, as `Fleet.hosts` does."""
+    with ExitStack() as stack:
+        yield lambda *wanted: stack.enter_context(fleet.lend(*wanted))
