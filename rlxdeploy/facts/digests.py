@@ -14,7 +14,8 @@ from rlxdeploy.facts.places import (
     tagged,
     with_privilege,
 )
-from rlxdeploy.facts.question import AnswerError, Answers, Question, quoted, whole
+from rlxdeploy.facts.process import start_time
+from rlxdeploy.facts.question import AnswerError, Answers, Question, fields, quoted, whole
 from rlxdeploy.model.survey import Deployed, FileSeen, JobSeen
 from rlxdeploy.model.targets import Enquiry
 
@@ -26,7 +27,12 @@ home=$1/$2; glob=$3/rlx-$2@
 [ -d "$home" ] || ls "$glob"* >/dev/null || exit 0
 readlink "$home/current" | sed 's/^/current|/'
 ls -1tr "$home/releases" | sed 's/^/release|/'
-if [ -d "$home/lock" ]; then cat "$home/lock"/*; else cat "$home/lock"; fi | sed 's/^/lock|/'
+if [ -f "$home/lock" ]; then
+  sed 's/^/lock|/' "$home/lock"; pid=$(sed -n 's/^pid=//p' "$home/lock")
+  sed 's/^/boot|/' /proc/sys/kernel/random/boot_id
+  if [ -d /proc/self ]; then sed 's/^/process|/' "/proc/$pid/stat"
+  elif kill -0 "$pid"; then echo "process|"; fi
+fi
 echo "mark|$home/deployment.json"
 sed 's/^/deployment|/' "$home/deployment.json"
 if stat -c %n / >/dev/null; then
@@ -44,6 +50,8 @@ find "$@" -type l -exec sh -c "$aim" sh {} +
 
 _DEPLOYED = TypeAdapter(Deployed)
 _DIGEST = re.compile(r"(\\?)([0-9a-f]{64}) [ *](.+)")
+# The store holds locks and half-written files besides.
+_IN_STORE, _STORED = re.compile("/store/[^/]*$"), re.compile("/store/[0-9a-f]{64}$")
 _TYPE_BITS = 0o170000
 _LINK_BITS = 0o120000
 
@@ -94,7 +102,7 @@ def _tree(name: str, text: str) -> JobSeen:
         current=current,
         releases=tuple(releases),
         files=_files(said),
-        locked_by=" ".join(said.get("lock", [])).strip(),
+        locked_by=_locked_by(said),
     )
 
 
@@ -112,12 +120,26 @@ def _deployed(name: str, said: Mapping[str, list[str]]) -> Deployed | None:
         ) from None
 
 
+def _locked_by(said: Mapping[str, list[str]]) -> str:
+    """Return who holds the lock, "" where its holder has ended and left it behind."""
+    lock = fields("\n".join(said.get("lock", [])))
+    here = said.get("boot", [""])[0]
+    holder = next(iter(said.get("process", [])), None)
+    if holder is None or (here and lock.get("boot") != here):
+        return ""
+    if holder and start_time(holder) != lock.get("start"):
+        return ""
+    return f"{lock.get('by') or 'somebody'}, pid {lock.get('pid', '')}"
+
+
 def _files(said: Mapping[str, list[str]]) -> dict[str, FileSeen]:
     digests = dict(_sums(said.get("sum", [])))
     digests |= zip(said.get("link", []), said.get("target", []), strict=False)
     seen = {}
     for line in said.get("stat", []):
         mode, owner, size, path = line.split(" ", 3)
+        if _IN_STORE.search(path) and not _STORED.search(path):
+            continue
         bits = int(mode, 8) if mode.startswith("0") else int(mode, 16)
         kind = "link" if bits & _TYPE_BITS == _LINK_BITS else "file"
         digest = digests.get(path, "")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rlxdeploy.facts.places import tagged, with_privilege
 from rlxdeploy.facts.question import Answers, Question
-from rlxdeploy.facts.units import rank_of
+from rlxdeploy.facts.supervisors import rank_of
 from rlxdeploy.model.survey import PortHolder, RankSeen
 from rlxdeploy.model.targets import Enquiry
 
