@@ -24,10 +24,11 @@ def dialled_nodes(inventory: Inventory) -> tuple[tuple[int, Node], ...]:
 
 
 def dialled_addresses(inventory: Inventory) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the written address of each node that peers dial, with the path of the key."""
+    """Yield each address written for a node that peers dial, its bind too, with the key's path."""
     for index, node in dialled_nodes(inventory):
-        if node.addr is not None:
-            yield ("node", index, "addr"), node.addr
+        for key, address in (("addr", node.addr), ("bind", node.bind)):
+            if address is not None:
+                yield ("node", index, key), address
 
 
 def is_on_loopback(address: str) -> bool:

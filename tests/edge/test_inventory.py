@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+import tomli_w
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rlxdeploy.edge.inventory import missing_sources, read_inventory
-from rlxdeploy.errors import InventoryError, Place, Severity
-from rlxdeploy.model.inventory import Secret
+from rlxdeploy.errors import Finding, InventoryError, Place, Severity
+from rlxdeploy.model.inventory import TABLES, Secret
 from rlxdeploy.model.vocabulary import KvCache, Optimize, Policy, Role, UnknownKv
 
 CLUSTER = Path(__file__).resolve().parents[2] / "inventories" / "cluster.toml"
@@ -316,3 +319,31 @@ def test_a_file_of_the_job_that_is_not_there_is_noticed(tmp_path: Path) -> None:
 
     assert str(finding) == f"{path}:5:1: job.files[1].source: there is no file gone.py"
     assert finding.severity is Severity.WARNING
+
+
+NAMES = sorted({"from", "A", *(name for model in TABLES.values() for name in model.model_fields)})
+SCALARS = st.one_of(
+    st.text(max_size=6), st.integers(), st.floats(), st.booleans(), st.dates(), st.just("auto")
+)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner),
+    max_leaves=15,
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), ANYTHING).map(tomli_w.dumps) | st.binary())
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_whatever_stands_in_a_file_is_an_inventory_or_an_inventory_error(
+    tmp_path: Path, content: str | bytes
+) -> None:
+    """No text makes the reader fail in another way, and every finding of a text has its line."""
+    findings: tuple[Finding, ...] = ()
+    try:
+        read_inventory(write(tmp_path, content))
+    except InventoryError as error:
+        findings = error.findings
+
+    assert all(finding.place is not None and finding.place.line > 0 for finding in findings)

@@ -119,6 +119,10 @@ ERRORS = {
         '[job]\nwire = "rlx"\n[[node]]\naddr = "10.0.0.5:1"',
         "t:4:1: node[0].addr: the rlx wire is unprotected, and 10.0.0.5:1 is not loopback",
     ),
+    "the rlx wire bound in the open": (
+        '[job]\nwire = "rlx"\n[[node]]\naddr = "127.0.0.1:1"\nbind = "::"',
+        "t:5:1: node[0].bind: the rlx wire is unprotected, and :: is not loopback",
+    ),
     "one port for two purposes": (
         "[network]\nmaster_port = 29500\n[[node]]",
         "t:2:1: network.master_port: master_port and data_port are both 29500",
