@@ -1,0 +1,72 @@
+"""The transport that makes the started ranks one group; needs numpy alone.
+
+    with Node.from_env().connect() as group:
+        group.all_reduce(gradients, ReduceKind.MEAN)
+
+Names are loaded when they are first used: the supervisor runs where there is no numpy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, List
+
+if TYPE_CHECKING:
+    from rlxdeploy.runtime.algorithm.fold import ReduceKind
+    from rlxdeploy.runtime.errors import (
+        CollectiveTimeout,
+        GroupClosed,
+        GroupError,
+        JoinTimeout,
+        LengthMismatch,
+        NoLink,
+        NotSupported,
+        PeerLost,
+        PlanMismatch,
+        PortInUse,
+        RefusedError,
+        SelfCheckFailed,
+        SettingsError,
+        WireError,
+    )
+    from rlxdeploy.runtime.group import ProcessGroup
+    from rlxdeploy.runtime.limits import Limits
+    from rlxdeploy.runtime.node import Node
+    from rlxdeploy.runtime.settings import Settings
+
+__all__ = (
+    "CollectiveTimeout",
+    "GroupClosed",
+    "GroupError",
+    "JoinTimeout",
+    "LengthMismatch",
+    "Limits",
+    "NoLink",
+    "Node",
+    "NotSupported",
+    "PeerLost",
+    "PlanMismatch",
+    "PortInUse",
+    "ProcessGroup",
+    "ReduceKind",
+    "RefusedError",
+    "SelfCheckFailed",
+    "Settings",
+    "SettingsError",
+    "WireError",
+)
+_HOMES = {
+    "Limits": "limits",
+    "Node": "node",
+    "ProcessGroup": "group",
+    "ReduceKind": "algorithm.fold",
+    "Settings": "settings",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

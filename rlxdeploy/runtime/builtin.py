@@ -1,0 +1,150 @@
+"""The built-in node: join, prove that the group computes, say READY, stay until told to go.
+
+Until the first whole-group barrier everything that goes wrong with a link is part of the join:
+the links are formed again until the join deadline.  Afterwards a lost rank ends this one too, with
+exit code 75, so that whoever starts the ranks lets all of them join again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from types import FrameType
+from typing import Mapping, Optional, Sequence, Tuple
+
+from rlxdeploy.runtime.bench import bench
+from rlxdeploy.runtime.bringup import Bringup
+from rlxdeploy.runtime.errors import (
+    CollectiveTimeout,
+    GroupError,
+    JoinTimeout,
+    PeerLost,
+    PlanMismatch,
+    WireError,
+)
+from rlxdeploy.runtime.group import ProcessGroup
+from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.report import Reporter
+from rlxdeploy.runtime.selfcheck import Checked, Wishes, self_check
+from rlxdeploy.runtime.settings import Settings
+
+# How long the group rests between two attempts to form.
+_PAUSE_S = 0.2
+# Without a watchdog nothing is due; a lost rank ends the wait at once.
+_LONG_S = 3600.0
+
+
+class Leave(BaseException):
+    """The process was told to end; not an Exception, so that nothing on the way swallows it."""
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Be a node until told to leave; return the exit code: 0 finished, 75 lost, 78 refused."""
+    options = _parse(arguments)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
+    report: Optional[Reporter] = None
+    try:
+        settings = Settings.from_env(environ)
+        report = Reporter(settings, environ, _say)
+        _live(settings, options, report)
+    except Leave:
+        _ignore_signals()
+        failed = None
+    except GroupError as error:
+        _ignore_signals()
+        failed = error
+        _say(str(error)) if report is None else report.leaving(str(error))
+    else:
+        failed = None
+    if report is not None:
+        report.leaving()
+    return failed.exit_code if failed else 0
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m rlxdeploy.runtime",
+        description="Join the group the environment describes (RANK, WORLD, PEERS, ...), check "
+        "it, and stay in it.",
+        epilog="Exit codes: 0 finished, 75 a rank was lost or never came, 78 refused.",
+    )
+    parser.add_argument("--once", action="store_true", help="leave after the check")
+    parser.add_argument(
+        "--bench", action="store_true", help="print latency and bandwidth per peer, then leave"
+    )
+    return parser.parse_args(arguments)
+
+
+def _live(settings: Settings, options: argparse.Namespace, report: Reporter) -> None:
+    group, checked = _join(settings, options, report)
+    with group:
+        report.ready(checked.epoch, checked.digest)
+        if checked.bench:
+            bench(group, _print)
+        if options.once or checked.bench:
+            return
+        _stay(group, checked, report)
+
+
+def _join(
+    settings: Settings, options: argparse.Namespace, report: Reporter
+) -> Tuple[ProcessGroup, Checked]:
+    """Form and check the group, again and again until it holds or the join deadline passes."""
+    wishes = Wishes(report.watchdog_s or 0.0, options.bench)
+    plan = f"job {settings.job!r} plan {settings.plan!r} world {settings.world}"
+    bringup = Bringup(settings, Limits(), report)
+    last: Optional[GroupError] = None
+    try:
+        while True:
+            try:
+                group = bringup.form()
+            except JoinTimeout as error:
+                raise (last if isinstance(last, PlanMismatch) else error) from last
+            report.linked()
+            try:
+                return group, self_check(group, plan, wishes, bringup.deadline)
+            except (PeerLost, WireError, PlanMismatch, CollectiveTimeout) as error:
+                group.abort()
+                if time.monotonic() + _PAUSE_S >= bringup.deadline:
+                    raise
+                if str(error) != str(last):
+                    report.noticed(f"{error}; forming the group again")
+                last = error
+                time.sleep(_PAUSE_S)
+    finally:
+        bringup.close()
+
+
+def _stay(group: ProcessGroup, checked: Checked, report: Reporter) -> None:
+    """Stay until told to leave; a rank that feeds a watchdog does so only after all have met."""
+    while True:
+        group.watch(checked.beat_s or _LONG_S)
+        if checked.beat_s:
+            group.barrier()
+            report.alive()
+
+
+def _leave(_number: int, _frame: Optional[FrameType]) -> None:
+    raise Leave
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _say(line: str) -> None:
+    print(f"rlx: {line}", file=sys.stderr, flush=True)  # noqa: T201 - the node's own voice
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - what was asked for
+
+
+def run() -> int:
+    """Be a node with this process's arguments and environment."""
+    return main(sys.argv[1:], os.environ)

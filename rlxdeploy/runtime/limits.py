@@ -1,0 +1,42 @@
+"""Bounds and timings of the transport, each with its reason; tests build a tight one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds and timings; nothing here is part of the wire format."""
+
+    # A frame's length is a u32 that a broken peer may fill with anything.  1 GiB holds one
+    # rank's chunk of a 4 GiB gradient over four ranks; more is refused before allocation.
+    max_payload: int = 1 << 30
+
+    # What one peer may send before anybody asks for it.  Beyond this the peer does not follow
+    # the program this rank follows, and memory would grow without end.
+    max_unread: int = 1 << 30
+
+    # A rank says HELLO with its first packet; a scanner or half-open client never does.
+    hello_s: float = 5.0
+
+    # Connections that have not said HELLO yet.  A scan opens many; the oldest goes first.
+    max_guests: int = 64
+
+    # One dial; a blackholed address must not hold back the next try until the join deadline.
+    dial_s: float = 3.0
+
+    # Between two tries of one address: quick at first, for ranks that start together.
+    redial_min_s: float = 0.02
+    redial_max_s: float = 0.25
+
+    # A rank of the `rlx` wire says no goodbye: after the last collective it simply closes.  A call
+    # that does not need that rank goes on, and fails once nothing has moved for this long.
+    lost_grace_s: float = 0.25
+
+    # How long close() waits for the kernel to hand over what was sent.
+    linger_s: float = 1.0
+
+    # Kernel buffers are left to autotuning; tests make them tiny.
+    socket_buffer: Optional[int] = None

@@ -1,0 +1,96 @@
+"""Who knocks at the listener: ranks that say HELLO in time, and strangers, who are shown out."""
+
+from __future__ import annotations
+
+import socket
+from typing import Dict, Iterator, NamedTuple, Optional
+
+from rlxdeploy.runtime.address import Address
+from rlxdeploy.runtime.errors import WireError
+from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.sockets import tune
+from rlxdeploy.runtime.wire.frame import HEADER_BYTES, parse_hello
+
+
+class Guest:
+    """A connection whose HELLO is not complete yet."""
+
+    def __init__(self, sock: socket.socket, address: Address, leave_at: float) -> None:
+        self.sock, self.address, self.leave_at = sock, address, leave_at
+        self.said = b""
+
+
+class Arrival(NamedTuple):
+    """A connection that has said HELLO as *rank*."""
+
+    rank: int
+    sock: socket.socket
+    address: Address
+
+
+class Door:
+    """The listening socket of a rank during the join; *strangers* counts whom it dropped."""
+
+    def __init__(self, listener: socket.socket, limits: Limits, peer_timeout: float) -> None:
+        self.listener, self.strangers = listener, 0
+        self._limits, self._peer_timeout = limits, peer_timeout
+        self._guests: Dict[int, Guest] = {}
+
+    def waiting(self) -> Iterator[int]:
+        """Yield the descriptors of the guests."""
+        return iter(self._guests)
+
+    def next_leave(self) -> Optional[float]:
+        """Return when the first guest is dropped for saying nothing."""
+        return min((guest.leave_at for guest in self._guests.values()), default=None)
+
+    def admit(self, now: float) -> None:
+        """Accept who stands before the door; the oldest guest makes room where it is full."""
+        while True:
+            try:
+                sock, where = self.listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:
+                # The connection died in the queue, or descriptors ran out: the next poll retries.
+                return
+            tune(sock, self._peer_timeout, self._limits)
+            address = Address(str(where[0]), int(where[1]))
+            self._guests[sock.fileno()] = Guest(sock, address, now + self._limits.hello_s)
+            if len(self._guests) > self._limits.max_guests:
+                self._drop(next(iter(self._guests)))
+
+    def listen_to(self, fd: int) -> Optional[Arrival]:
+        """Read from a guest; return it once it is known to be a rank."""
+        guest = self._guests.get(fd)
+        if guest is None:
+            return None
+        try:
+            heard = guest.sock.recv(HEADER_BYTES - len(guest.said))
+            guest.said += heard
+            if heard and len(guest.said) < HEADER_BYTES:
+                return None
+            rank = parse_hello(guest.said)
+        except BlockingIOError:
+            return None
+        except (OSError, WireError):
+            self._drop(fd)
+            return None
+        del self._guests[fd]
+        return Arrival(rank, guest.sock, guest.address)
+
+    def expire(self, now: float) -> None:
+        """Drop the guests that have said nothing for too long."""
+        for fd, guest in tuple(self._guests.items()):
+            if guest.leave_at <= now:
+                self._drop(fd)
+
+    def close(self) -> None:
+        """Drop everybody and stop listening."""
+        for fd in tuple(self._guests):
+            self._drop(fd)
+        self.listener.close()
+
+    def _drop(self, fd: int) -> None:
+        self._guests.pop(fd).sock.close()
+        self.strangers += 1

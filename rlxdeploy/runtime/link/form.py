@@ -1,0 +1,206 @@
+"""Bring-up: from settings to one connection for each rank this one has a link to.
+
+Everything happens at once: higher ranks are dialled (again, until they are there), lower ones are
+let in, links that end again are replaced.  Nothing is given up before the deadline.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from typing import Dict, List, NamedTuple, NoReturn, Optional, Sequence
+
+from rlxdeploy.runtime.address import Address
+from rlxdeploy.runtime.errors import JoinTimeout
+from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.dial import Dial
+from rlxdeploy.runtime.link.door import Arrival, Door
+from rlxdeploy.runtime.link.sockets import is_open
+from rlxdeploy.runtime.link.tcp import Connection
+from rlxdeploy.runtime.roster import Roster, awaits, dials
+
+# Linux and BSD tell an end of stream apart from data; elsewhere the first call notices it.
+_ENDED = getattr(select, "POLLRDHUP", 0)
+
+
+class Onlooker:
+    """Is told how the join goes; this one keeps it to itself."""
+
+    def missing(self, ranks: Sequence[int]) -> None:
+        """*ranks* have no link yet; called whenever that changes."""
+
+    def noticed(self, text: str) -> None:
+        """Something else that a person should know has happened."""
+
+
+class Place(NamedTuple):
+    """Who this rank is and where the others are."""
+
+    rank: int
+    world: int
+    star: bool
+    peers: Sequence[Address]
+    peer_timeout: float
+
+
+class Formation:
+    """One rank's part in forming the group; `run` may be called again after a failed attempt."""
+
+    def __init__(
+        self, place: Place, door: Optional[Door], limits: Limits, onlooker: Onlooker
+    ) -> None:
+        self._place, self._door, self._onlooker = place, door, onlooker
+        self._awaited = awaits(place.rank, place.world, star=place.star)
+        self._dials: Dict[int, Dial] = {
+            rank: Dial(place.rank, place.peers[rank], limits, place.peer_timeout)
+            for rank in dials(place.rank, place.world, star=place.star)
+        }
+        self._links: Dict[int, Connection] = {}
+        self._roster = Roster(())
+
+    def run(self, deadline: float, seconds: float) -> Dict[int, Connection]:
+        """Return a connection for every rank; JoinTimeout with what was tried for each missing."""
+        self._roster = self._new_roster()
+        told: Sequence[int] = ()
+        try:
+            while not self._roster.complete:
+                if self._roster.missing != told:
+                    told = self._roster.missing
+                    self._onlooker.missing(told)
+                now = time.monotonic()
+                if now >= deadline:
+                    self._raise_late(seconds)
+                self._turn(now, deadline)
+        except BaseException:
+            self._hang_up()
+            raise
+        links, self._links = self._links, {}
+        return links
+
+    def close(self) -> None:
+        """Stop listening and dialling; links handed out are not touched."""
+        self._hang_up()
+        if self._door:
+            self._door.close()
+
+    def _new_roster(self) -> Roster:
+        roster = Roster([*self._dials, *self._awaited])
+        for rank in self._awaited:
+            roster.tried(rank, self._should_come(rank))
+        return roster
+
+    def _should_come(self, rank: int) -> str:
+        at = self._door.listener.getsockname() if self._door else ("", 0)
+        origin = f"from {self._place.peers[rank].host} " if not self._place.star else ""
+        return f"it should dial in {origin}at {Address(at[0], at[1])}, but has not"
+
+    def _turn(self, now: float, deadline: float) -> None:
+        """Wait for the next event and deal with it."""
+        for rank, dial in self._dials.items():
+            if rank not in self._links and dial.wake_at <= now:
+                self._redial(rank, dial, now)
+        poll = self._poller()
+        events = dict(poll.poll(max(1, int((self._wake_at(deadline) - now) * 1000) + 1)))
+        now = time.monotonic()
+        for rank, dial in self._dials.items():
+            if dial.sock is not None and dial.sock.fileno() in events:
+                self._connected(rank, dial, now)
+        for rank, link in tuple(self._links.items()):
+            if link.sock.fileno() in events and not is_open(link.sock):
+                self._ended(rank, link, now)
+        if self._door:
+            self._answer_door(self._door, events, now)
+
+    def _poller(self) -> select.poll:
+        poll = select.poll()
+        for link in self._links.values():
+            poll.register(link.sock, _ENDED)
+        for dial in self._dials.values():
+            if dial.sock is not None:
+                poll.register(dial.sock, select.POLLOUT)
+        if self._door:
+            for fd in (self._door.listener.fileno(), *self._door.waiting()):
+                poll.register(fd, select.POLLIN)
+        return poll
+
+    def _wake_at(self, deadline: float) -> float:
+        moments: List[float] = [deadline]
+        moments += [dial.wake_at for rank, dial in self._dials.items() if rank not in self._links]
+        leave_at = self._door.next_leave() if self._door else None
+        if leave_at is not None:
+            moments.append(leave_at)
+        return min(moments)
+
+    def _redial(self, rank: int, dial: Dial, now: float) -> None:
+        if dial.sock is not None:
+            self._failed(rank, dial, dial.fail(now, "it does not answer"))
+            return
+        self._failed(rank, dial, dial.start(now))
+
+    def _connected(self, rank: int, dial: Dial, now: float) -> None:
+        done = dial.finish(now)
+        if isinstance(done, str):
+            self._failed(rank, dial, done)
+        else:
+            self._link(rank, Connection(done, str(dial.address)))
+
+    def _failed(self, rank: int, dial: Dial, reason: Optional[str]) -> None:
+        if reason is not None:
+            self._roster.tried(rank, f"dialled {dial.address}: {reason}")
+
+    def _link(self, rank: int, link: Connection) -> None:
+        self._links[rank] = link
+        self._roster.came(rank, link.address)
+
+    def _ended(self, rank: int, link: Connection, now: float) -> None:
+        """Look for the successor of a link that ended before the group was whole."""
+        link.sock.close()
+        del self._links[rank]
+        dial = self._dials.get(rank)
+        if dial is None:
+            self._roster.went(rank, f"it came from {link.address} and left again")
+            return
+        self._roster.went(
+            rank,
+            f"dialled {dial.address}: " + dial.fail(now, "it closed the connection after HELLO"),
+        )
+
+    def _answer_door(self, door: Door, events: Dict[int, int], now: float) -> None:
+        for fd in [fd for fd in door.waiting() if fd in events]:
+            arrival = door.listen_to(fd)
+            if arrival is not None:
+                self._let_in(door, arrival)
+        if door.listener.fileno() in events:
+            door.admit(now)
+        door.expire(now)
+
+    def _let_in(self, door: Door, arrival: Arrival) -> None:
+        rank, there = arrival.rank, self._links.get(arrival.rank)
+        if rank not in self._awaited:
+            self._refuse(
+                door, arrival, f"rank {self._place.rank} of {self._place.world} awaits none"
+            )
+            return
+        if there is not None and is_open(there.sock):
+            self._refuse(door, arrival, f"rank {rank} is here already, at {there.address}")
+            return
+        if there is not None:
+            there.sock.close()
+        address = arrival.address if self._place.star else self._place.peers[rank]
+        self._link(rank, Connection(arrival.sock, str(address)))
+
+    def _refuse(self, door: Door, arrival: Arrival, why: str) -> None:
+        arrival.sock.close()
+        door.strangers += 1
+        self._onlooker.noticed(f"refused a rank {arrival.rank} from {arrival.address}: {why}")
+
+    def _raise_late(self, seconds: float) -> NoReturn:
+        strangers = self._door.strangers if self._door else 0
+        raise JoinTimeout(seconds, self._roster.reasons(), strangers)
+
+    def _hang_up(self) -> None:
+        for dial in self._dials.values():
+            dial.give_up()
+        for link in self._links.values():
+            link.sock.close()
+        self._links = {}

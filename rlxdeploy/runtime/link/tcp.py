@@ -1,0 +1,228 @@
+"""All links of one rank over TCP, driven by the thread that calls.
+
+Waiting spins for a while, as a message that is about to come costs less that way, then blocks in
+poll.  Whatever the wait is for, poll reads from every rank and sends to every rank: progress
+never depends on the size of the kernel's buffers, and a rank that is lost is noticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import struct
+import time
+from typing import Dict, List, Mapping, NamedTuple, NoReturn, Sequence
+
+from rlxdeploy.runtime.algorithm.moves import Member, Receive, Send
+from rlxdeploy.runtime.errors import CollectiveTimeout, NoLink, PeerLost
+from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.base import Call, Links
+from rlxdeploy.runtime.link.peer import Peer, Wanted
+from rlxdeploy.runtime.link.sockets import unsent, vanished
+
+# How long poll sleeps before the kernel is asked which hosts still answer.
+_TICK_S = 1.0
+_ABORT = struct.pack("ii", 1, 0)
+
+
+class Connection(NamedTuple):
+    """An open connection to a rank, and how errors call its other end."""
+
+    sock: socket.socket
+    address: str
+
+
+class Patience(NamedTuple):
+    """How to wait: spin for *spin_s*, giving the core away meanwhile where ranks share cores."""
+
+    spin_s: float
+    crowded: bool
+    peer_timeout: float
+
+
+class TcpLinks(Links):
+    """The connections of one rank, by the rank at their other end."""
+
+    def __init__(
+        self,
+        member: Member,
+        connections: Mapping[int, Connection],
+        limits: Limits,
+        patience: Patience,
+    ) -> None:
+        self.member = member
+        self._limits, self._patience = limits, patience
+        self._lost: List[Peer] = []
+        self._peers: Dict[int, Peer] = {
+            rank: Peer(rank, address, sock, limits, self._lost)
+            for rank, (sock, address) in sorted(connections.items())
+        }
+        self._sending: List[Peer] = []
+        self._poll = select.poll()
+        self._by_fd = {peer.sock.fileno(): peer for peer in self._peers.values()}
+        for fd in self._by_fd:
+            self._poll.register(fd, select.POLLIN)
+
+    def post(self, send: Send, call: Call) -> None:
+        """Send as far as the kernel takes it; the rest goes while others are waited for."""
+        peer = self._peer(send.to)
+        if len(send.data) > self._limits.max_payload:
+            raise ValueError(
+                f"{call.op}: a message of {len(send.data)} bytes; at most "
+                f"{self._limits.max_payload} go into one"
+            )
+        if peer.lost is None:
+            peer.send(send.tag, self.member.rank, send.data)
+        if peer.lost is not None:
+            self._raise_lost(call)
+        if peer.outbox and peer not in self._sending:
+            self._sending.append(peer)
+
+    def collect(self, receives: Sequence[Receive], call: Call) -> None:
+        """Receive straight into the memory given, from all sources at once."""
+        asked = [(self._peer(each.source), Wanted(each.tag, each.into)) for each in receives]
+        self._answer(
+            [peer for peer, wanted in asked if not peer.ask(wanted, call.op)],
+            call,
+        )
+
+    def take(self, source: int, tag: int, call: Call) -> memoryview:
+        """Wait for a message of any length."""
+        peer = self._peer(source)
+        if not peer.ask(Wanted(tag, None), call.op):
+            self._answer([peer], call)
+        return peer.pop(tag)
+
+    def flush(self, call: Call) -> None:
+        """Wait until all outboxes are empty, reading meanwhile what others send."""
+        quiet_since = time.monotonic()
+        while self._sending:
+            if self._push() or self._block(call, self._sending, quiet_since):
+                quiet_since = time.monotonic()
+
+    def watch(self, seconds: float) -> None:
+        """Let *seconds* pass; raise PeerLost as soon as a link ends."""
+        call = Call("waiting", seconds, time.monotonic() + seconds)
+        while not self._lost:
+            left = call.deadline - time.monotonic()
+            if left <= 0:
+                return
+            self._sleep(left)
+        self._raise_lost(call)
+
+    def close(self) -> None:
+        """Hand over what was sent, then close the sockets."""
+        for peer in self._peers.values():
+            with contextlib.suppress(OSError):
+                peer.sock.shutdown(socket.SHUT_WR)
+        self._linger(time.monotonic() + self._limits.linger_s)
+        for peer in self._peers.values():
+            peer.sock.close()
+
+    def abort(self) -> None:
+        """Reset the connections; what is still under way is thrown away."""
+        for peer in self._peers.values():
+            with contextlib.suppress(OSError):
+                peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
+            peer.sock.close()
+
+    def _peer(self, rank: int) -> Peer:
+        peer = self._peers.get(rank)
+        if peer is None:
+            raise NoLink(self.member.rank, rank)
+        return peer
+
+    def _answer(self, waiting: List[Peer], call: Call) -> None:
+        """Wait until every peer in *waiting* has sent what it was asked for."""
+        if call.whole and self._lost:
+            self._raise_lost(call)
+        try:
+            self._wait(waiting, call)
+        finally:
+            for peer in waiting:
+                peer.forget()
+
+    def _wait(self, waiting: List[Peer], call: Call) -> None:
+        quiet_since = time.monotonic()
+        while waiting:
+            moved = self._push()
+            for peer in waiting:
+                moved = peer.receive() or moved
+            now = time.monotonic()
+            if not moved and (self._lost or now - quiet_since >= self._patience.spin_s):
+                moved = self._block(call, waiting, quiet_since)
+            if moved:
+                quiet_since = now
+                waiting = [peer for peer in waiting if not peer.answered(call.op)]
+            elif self._patience.crowded:
+                os.sched_yield()
+            if waiting and now >= call.deadline:
+                self._raise_late(call, waiting)
+
+    def _push(self) -> bool:
+        """Send what waits to be sent, as far as the kernel takes it."""
+        if not self._sending:
+            return False
+        moved = [peer.push() for peer in self._sending]
+        self._sending = [peer for peer in self._sending if peer.outbox]
+        return any(moved)
+
+    def _block(self, call: Call, waiting: Sequence[Peer], quiet_since: float) -> bool:
+        """Sleep until something moves, and say so; raise where nothing can any more.
+
+        A lost rank that the wait does not need may have finished: it fails the call only once
+        nothing has moved for the grace.
+        """
+        now = time.monotonic()
+        left = call.deadline - now
+        if left <= 0:
+            self._raise_late(call, waiting)
+        if self._lost:
+            left = min(left, quiet_since + self._limits.lost_grace_s - now)
+            if left <= 0 or any(peer.lost is not None for peer in waiting):
+                self._raise_lost(call)
+        return self._sleep(left)
+
+    def _sleep(self, seconds: float) -> bool:
+        """Wait until a socket is ready, and serve it; return whether anything came or went."""
+        for peer in self._sending:
+            if peer.lost is None:
+                self._poll.modify(peer.sock, select.POLLIN | select.POLLOUT)
+        ready = self._poll.poll(max(1, int(min(seconds, _TICK_S) * 1000)))
+        for peer in self._sending:
+            if peer.lost is None:
+                self._poll.modify(peer.sock, select.POLLIN)
+        moved = [self._by_fd[fd].receive() for fd, _ in ready]
+        if not ready:
+            self._ask_kernel()
+        for peer in self._lost:
+            fd = peer.sock.fileno()
+            if self._by_fd.pop(fd, None) is not None:
+                self._poll.unregister(fd)
+        return any(moved)
+
+    def _ask_kernel(self) -> None:
+        for peer in self._by_fd.values():
+            if vanished(peer.sock, self._patience.peer_timeout):
+                peer.lose(f"its host has not answered for {self._patience.peer_timeout:g} s")
+
+    def _raise_lost(self, call: Call) -> NoReturn:
+        first = self._lost[0]
+        raise PeerLost(first.rank, first.address, call.op, first.lost or "")
+
+    def _raise_late(self, call: Call, waiting: Sequence[Peer]) -> NoReturn:
+        raise CollectiveTimeout(call.op, call.seconds, [peer.rank for peer in waiting])
+
+    def _linger(self, deadline: float) -> None:
+        """Let the kernel deliver what was sent: closing with unread bytes would throw it away."""
+        scrap = bytearray(65536)
+        while time.monotonic() < deadline:
+            open_peers = [peer for peer in self._peers.values() if peer.lost is None]
+            if not any(unsent(peer.sock) for peer in open_peers):
+                return
+            for peer in open_peers:
+                with contextlib.suppress(OSError):
+                    peer.sock.recv_into(scrap)
+            time.sleep(0.001)

@@ -1,0 +1,103 @@
+"""How far a rank has come, told to its manager, to the state file, and to a person."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+from rlxdeploy.runtime.errors import SettingsError, ranks_text
+from rlxdeploy.runtime.link.form import Onlooker
+from rlxdeploy.runtime.notify import Notifier
+from rlxdeploy.runtime.settings import Settings
+from rlxdeploy.runtime.statefile import RankState, write_state
+
+Say = Callable[[str], None]
+
+
+def silent(_line: str) -> None:
+    """Say nothing: a library does not write on its user's terminal."""
+
+
+class Reporter(Onlooker):
+    """Turns events of a rank's life into STATUS lines, a state file and lines for *say*.
+
+    What cannot be told after the start (a full disk, a manager that is gone) is said once and
+    never ends the group.
+    """
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], say: Say = silent) -> None:
+        self._settings, self._say = settings, say
+        self._notifier = Notifier(environ)
+        self._told: Optional[str] = None
+        self._state = RankState(
+            settings.rank, settings.world, settings.job, settings.plan, os.getpid()
+        )
+        if settings.state_file:
+            try:
+                write_state(Path(settings.state_file), self._state)
+            except OSError as error:
+                raise SettingsError(
+                    "RLX_STATE_FILE", settings.state_file, f"a file that can be written ({error})"
+                ) from error
+
+    @property
+    def watchdog_s(self) -> Optional[float]:
+        """How long the manager waits for a sign of life; None if it does not ask for any."""
+        return self._notifier.watchdog_s
+
+    def missing(self, ranks: Sequence[int]) -> None:
+        """Tell which ranks have no link yet."""
+        self._write(phase="joining", missing=tuple(ranks))
+        self._tell(f"joining: still missing {ranks_text(ranks)} of {self._settings.world}")
+
+    def linked(self) -> None:
+        """Tell that this rank has all its links; others may still be joining."""
+        self._write(phase="joining", missing=())
+        self._tell("joining: linked, waiting until every rank is")
+
+    def noticed(self, text: str) -> None:
+        """Say something a person should know."""
+        self._say(text)
+
+    def ready(self, epoch: Optional[str] = None, digest: Optional[str] = None) -> None:
+        """Tell that the group is whole."""
+        self._write(phase="ready", missing=(), epoch=epoch, digest=digest, joined_at=time.time())
+        shown = f", digest {digest[:16]}" if digest else ""
+        text = f"joined as rank {self._settings.rank} of {self._settings.world}{shown}"
+        self._tell(text, READY="1")
+
+    def alive(self) -> None:
+        """Feed the watchdog."""
+        self._notify(WATCHDOG="1")
+
+    def leaving(self, error: Optional[str] = None) -> None:
+        """Tell that this rank leaves, and why if something went wrong."""
+        if self._state.phase == "leaving":
+            return
+        self._write(phase="leaving", error=error)
+        self._tell(error or "leaving", STOPPING="1")
+
+    def _write(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of a state
+        self._state = replace(self._state, **changes)
+        if self._settings.state_file:
+            try:
+                write_state(Path(self._settings.state_file), self._state)
+            except OSError as error:
+                self._say_once(f"RLX_STATE_FILE {self._settings.state_file}: {error}")
+
+    def _tell(self, status: str, **fields: str) -> None:
+        self._say(status)
+        self._notify(STATUS=status, **fields)
+
+    def _notify(self, **fields: str) -> None:
+        failed = self._notifier.send(**fields)
+        if failed:
+            self._say_once(failed)
+
+    def _say_once(self, text: str) -> None:
+        if text != self._told:
+            self._told = text
+            self._say(text)

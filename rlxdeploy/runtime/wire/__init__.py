@@ -1,0 +1,1 @@
+"""Bytes: what a frame is and how a stream of them is read; no sockets here."""
