@@ -61,14 +61,15 @@ boot() { cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.boots
 nap() { sleep 0.1 2>/dev/null || sleep 1; }
 
 guard_for() { # seconds: then we get TERM, even in the middle of a read
-  ( trap 'kill $! 2>/dev/null; exit 0' TERM
-    sleep "$1" & wait $!
+  # By the second, so that no long sleep is left over when the guard is killed.
+  ( left=$1
+    while [ "$left" -gt 0 ]; do sleep 1; left=$((left - 1)); done
     kill -TERM $$ ) </dev/null >/dev/null 2>&1 &
   guard=$!
 }
 
 quiet_guard() {
-  [ -z "$guard" ] || { kill "$guard" 2>/dev/null; wait "$guard" 2>/dev/null; }
+  [ -z "$guard" ] || { kill -KILL "$guard"; wait "$guard"; } 2>/dev/null
   guard=
 }
 

@@ -152,7 +152,7 @@ def _prepare(part: HostPlan, payload: _Payload) -> Iterator[str]:
                 yield _words("need_folder", part.tree.logs)
 
 
-def _call(part: HostPlan, step: Step) -> str:  # noqa: PLR0911 - one return for each kind of step
+def _call(part: HostPlan, step: Step) -> str:  # noqa: C901, PLR0911 - one case for each step
     match step:
         case StopRanks():
             return _stop(part, step)

@@ -63,7 +63,10 @@ class SwitchRelease:
 
 @dataclass(frozen=True, slots=True)
 class InstallFile:
-    """Have the file *path* (a unit, a drop-in, a key) with this content; *owner* "": whoever asks."""
+    """Have the file *path* (a unit, a drop-in, a key) with this content.
+
+    It belongs to *owner*, or to whoever carries the step out.
+    """
 
     path: str
     digest: str

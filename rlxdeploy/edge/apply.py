@@ -1,0 +1,221 @@
+"""Carry a Plan out: every touched host is STAGED before any host is told GO.
+
+One exec a host.  Until GO a failure anywhere undoes everything everywhere; after GO each host goes
+through its steps by itself, whether we still listen or not.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from rlxdeploy.edge.frames import Frames
+from rlxdeploy.edge.script import Script, Terms, compose
+from rlxdeploy.edge.session import OpenSession, Session, SessionLost, framed
+from rlxdeploy.errors import HostError, Locked, Refused, Unreachable
+from rlxdeploy.model.files import HostFiles, RemoteFiles
+from rlxdeploy.model.outcome import Outcomes
+from rlxdeploy.model.plan import HostPlan, Plan
+from rlxdeploy.model.step import Step
+
+T = TypeVar("T")
+
+# Hears of each host and what it has just done; called from several threads.
+Tell = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds.  *stage* is for all hosts together, from the first connection to the last STAGED.
+
+    *go* is for one host's steps: a rank may take its stop timeout of 30 s, and ten more pass before
+    it is killed.  *hold* is how long a host keeps the lock for us while we watch the ranks join.
+    *bye* is for a host to undo or unlock.
+    """
+
+    stage: float = 300.0
+    go: float = 120.0
+    hold: float = 3600.0
+    bye: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What came of a plan; without *went* no host was changed.
+
+    *outcomes* has the steps that each touched host carried out, or why it failed.  Without *went*
+    only the hosts at fault are in it.
+    """
+
+    went: bool
+    outcomes: Outcomes[tuple[Step, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a plan is carried out.
+
+    *by* is what others read in the lock, one line: who does what, from where.  *forks* hosts are
+    worked on at once.
+    """
+
+    by: str
+    forks: int = 32
+    patience: Patience = field(default_factory=Patience)
+    tell: Tell = lambda _host, _what: None
+
+    def terms(self) -> Terms:
+        """Return what one host is told, with a marker of its own."""
+        # A host that began first waits for the slowest; our own deadline comes before its.
+        stage_s = int(self.patience.stage) + 30
+        return Terms(secrets.token_hex(16), self.by, stage_s, int(self.patience.hold))
+
+
+@contextmanager
+def carried_out(
+    plan: Plan, files: RemoteFiles | None, open_session: OpenSession, manner: Manner
+) -> Iterator[Carried]:
+    """Carry *plan* out and yield what came of it; the hosts stay locked until the block ends.
+
+    *files* hold the contents that the plan names (None: it names none).  An interrupt before GO
+    undoes what was staged, one after it waits for the hosts to finish their steps; then it goes on
+    up.  A host's failure is in the Outcomes; only bugs of ours and interrupts are raised.
+    """
+    contents: Mapping[str, HostFiles] = files.hosts if files else {}
+    deeds = [
+        _Deed(part, contents.get(name), open_session, manner)
+        for name, part in plan.hosts.items()
+        if not part.empty
+    ]
+    with ThreadPoolExecutor(max(1, min(manner.forks, len(deeds)))) as pool:
+        try:
+            yield _carry_out(deeds, pool, time.monotonic() + manner.patience.stage)
+        finally:
+            _each(pool, deeds, _Deed.dismiss, may_cancel=False)
+
+
+def _carry_out(deeds: list["_Deed"], pool: ThreadPoolExecutor, deadline: float) -> Carried:
+    staged = _each(pool, deeds, lambda deed: deed.stage(deadline), may_cancel=True)
+    if staged.failed:
+        _each(pool, deeds, _Deed.dismiss, may_cancel=False)
+        return Carried(went=False, outcomes=Outcomes({}, staged.failed))
+    sent = _each(pool, deeds, _Deed.send_go, may_cancel=False)
+    gone = [deed for deed in deeds if deed.name in sent.done]
+    went = _each(pool, gone, _Deed.finish, may_cancel=False)
+    return Carried(went=True, outcomes=Outcomes(went.done, {**sent.failed, **went.failed}))
+
+
+def _each(
+    pool: ThreadPoolExecutor,
+    deeds: list["_Deed"],
+    work: Callable[["_Deed"], T],
+    *,
+    may_cancel: bool,
+) -> Outcomes[T]:
+    """Do *work* for all; an interrupt waits for what has begun, or for all unless *may_cancel*."""
+    futures: dict[str, Future[T]] = {deed.name: pool.submit(work, deed) for deed in deeds}
+    try:
+        wait(futures.values())
+    except BaseException:
+        for future in futures.values() if may_cancel else ():
+            future.cancel()
+        wait(futures.values())
+        raise
+    done: dict[str, T] = {}
+    failed: dict[str, HostError] = {}
+    for name, future in futures.items():
+        try:
+            done[name] = future.result()
+        except HostError as error:
+            failed[name] = error
+    return Outcomes(done, failed)
+
+
+@dataclass(slots=True)
+class _Deed:
+    """One host's part on its way: opened, staged, gone, dismissed."""
+
+    part: HostPlan
+    files: HostFiles | None
+    open_session: OpenSession
+    manner: Manner
+    _session: Session | None = None
+    _frames: Frames | None = None
+    _script: Script | None = None
+    _ended: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.part.host.name
+
+    def stage(self, deadline: float) -> None:
+        """Bring the host to STAGED; raises HostError."""
+        terms = self.manner.terms()
+        self._script = compose(self.part, self.files, terms)
+        self._session = self.open_session(self.part.host, deadline)
+        self._frames = Frames(self._session, terms.marker)
+        # A host that refuses ends its shell before it has read everything: it says why in a frame.
+        with suppress(SessionLost):
+            self._send(framed(self._script.text) + self._script.payload, deadline)
+        word, text = self._next("stage", deadline)
+        if word == "staged":
+            self.manner.tell(self.name, "staged")
+            return
+        self._ended = True
+        if word == "locked":
+            remedy = "wait for it, or `rlxdeploy unlock` if it is gone"
+            raise Locked(self.name, "lock", f"held by {text}", remedy)
+        raise Refused(self.name, "stage", text.partition(" ")[2] if word == "failed" else text)
+
+    def send_go(self) -> None:
+        """Tell the host to go through its steps; raises HostError."""
+        self._send(b"GO\n", time.monotonic() + self.manner.patience.bye)
+
+    def finish(self) -> tuple[Step, ...]:
+        """Return the steps once all are done; raises HostError naming the one that failed."""
+        assert self._script is not None  # noqa: S101 - staged before
+        deadline = time.monotonic() + self.manner.patience.go
+        steps = self._script.steps
+        for number, step in enumerate(steps, start=1):
+            word, text = self._next(str(step), deadline)
+            if (word, text) != ("done", str(number)):
+                self._ended = True
+                raise HostError(self.name, str(step), text.partition(" ")[2] or text or word)
+            self.manner.tell(self.name, str(step))
+        self._next("finish", deadline)
+        return steps
+
+    def dismiss(self) -> None:
+        """Have the host undo what was staged, or release the lock, and close; never raises."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        with session, suppress(TimeoutError, HostError):
+            deadline = time.monotonic() + self.manner.patience.bye
+            if not self._ended:
+                session.send(b"BYE\n", deadline)
+            while session.read(deadline):
+                pass
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        assert self._session is not None  # noqa: S101 - opened before
+        try:
+            self._session.send(data, deadline)
+        except TimeoutError as error:
+            raise Unreachable(self.name, "send", "it takes nothing more in time") from error
+
+    def _next(self, doing: str, deadline: float) -> tuple[str, str]:
+        assert self._frames is not None  # noqa: S101 - opened before
+        assert self._session is not None  # noqa: S101 - opened before
+        try:
+            said = self._frames.next(deadline)
+        except TimeoutError as error:
+            raise HostError(self.name, doing, "no answer in time") from error
+        if said is None:
+            self._ended = True
+            why = self._session.complaints.strip() or "the session ended without a word"
+            raise HostError(self.name, doing, why)
+        return said
