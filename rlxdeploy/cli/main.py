@@ -74,7 +74,11 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callb
 @app.callback()
 def _root(
     version: bool = typer.Option(  # noqa: FBT001 - handled by its callback
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        False,  # noqa: FBT003 - how typer is given a default
+        "--version",
+        callback=_version,
+        is_eager=True,
+        help="Print the version and exit.",
     ),
 ) -> None:
     """From one inventory.toml to a running group of ranks on machines you own."""

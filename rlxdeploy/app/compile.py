@@ -1,0 +1,99 @@
+"""From an inventory to how its hosts should be: read, survey, resolve, render."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.say import Doing, Say
+from rlxdeploy.app.validate import load_to_compile
+from rlxdeploy.edge.archive import runtime_archive
+from rlxdeploy.edge.files import read_text
+from rlxdeploy.edge.gather import looked_up, own_templates, shipped_templates, sources
+from rlxdeploy.edge.survey import survey_hosts
+from rlxdeploy.errors import HostError
+from rlxdeploy.model.codec import load_survey
+from rlxdeploy.model.files import RemoteFiles
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.resolution import Resolution
+from rlxdeploy.model.survey import Survey
+from rlxdeploy.model.targets import Targets
+from rlxdeploy.render.inputs import Inputs
+from rlxdeploy.render.render import render
+from rlxdeploy.resolve.controller import Controller, names_to_look_up
+from rlxdeploy.resolve.resolve import resolve
+from rlxdeploy.resolve.targets import targets
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person asks to have compiled; *survey* is a saved one, then no host is asked."""
+
+    inventory: Path
+    survey: Path | None = None
+    templates: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The group, settled, and what its files are made of."""
+
+    survey: Survey
+    resolution: Resolution
+    inputs: Inputs
+
+    @property
+    def loaded(self) -> Loaded:
+        return self.inputs.loaded
+
+    def files(self, generation: int) -> RemoteFiles:
+        """Return how each host should be in *generation*; raises CompileError."""
+        return render(self.resolution, self.inputs, generation)
+
+
+def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
+    """Take *request* as far as its Resolution.
+
+    Raises InventoryError or CompileError with every finding, and an ExceptionGroup of Unreachable
+    where a written host did not answer; nothing is changed anywhere.
+    """
+    loaded = load_to_compile(request.inventory)
+    survey = surveyed(loaded, request.survey, lab, say)
+    controller = Controller(lab.interpreter, looked_up(names_to_look_up(loaded)))
+    resolution = resolve(loaded, survey, controller)
+    return Compiled(survey, resolution, gathered(loaded, request.templates))
+
+
+def surveyed(loaded: Loaded, saved: Path | None, lab: Lab, say: Say) -> Survey:
+    """Return the saved survey, or ask every machine of the inventory."""
+    if saved is not None:
+        return read_survey(saved)
+    return ask(targets(loaded, lab.interpreter), lab, say)
+
+
+def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
+    """Survey every target; one that does not answer is in `failed` with its reason."""
+    names = tuple(target.host.name for target in whom.targets)
+    say(Doing("survey", 0, len(names), names))
+    outcomes = survey_hosts(whom, lab.open_session, lab.limits, lab.stop)
+    say(Doing("survey", len(outcomes.done), len(names), tuple(outcomes.failed)))
+    return Survey(outcomes.done, {name: _why(error) for name, error in outcomes.failed.items()})
+
+
+def read_survey(path: Path) -> Survey:
+    """Return a survey that was saved; raises InventoryError where it cannot be read as one."""
+    return load_survey(read_text(path).content, str(path))
+
+
+def gathered(loaded: Loaded, templates: Path | None) -> Inputs:
+    """Return what rendering needs from the controller; raises FileError and InventoryError."""
+    return Inputs(
+        loaded=loaded,
+        archive=runtime_archive(),
+        templates=shipped_templates(),
+        overrides=own_templates(templates),
+        sources=sources(loaded),
+    )
+
+
+def _why(error: HostError) -> str:
+    return f"{error.doing}: {error.why}" + (f" ({error.remedy})" if error.remedy else "")

@@ -1,0 +1,77 @@
+"""Use cases that compile and write down: the concrete inventory, the tree of files, the survey."""
+
+from pathlib import Path
+
+from rlxdeploy.app.compile import Compiled, Request, ask, compile_job
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.say import Say
+from rlxdeploy.app.validate import load_to_compile
+from rlxdeploy.edge.files import FileError, write_atomically
+from rlxdeploy.facts.caps import NodeCaps, caps
+from rlxdeploy.model.codec import dump_survey
+from rlxdeploy.model.survey import HostFacts, Survey
+from rlxdeploy.render.concrete import resolve_toml
+from rlxdeploy.resolve.targets import targets
+
+
+def concrete(request: Request, lab: Lab, say: Say) -> str:
+    """Return the inventory with everything settled, as TOML that resolves to the same group."""
+    compiled = compile_job(request, lab, say)
+    return resolve_toml(compiled.resolution, compiled.loaded)
+
+
+def render_tree(request: Request, folder: Path, lab: Lab, say: Say) -> tuple[Path, ...]:
+    """Write every host's files under `<folder>/<host>/` and return their paths.
+
+    Files of a release lie at the path that `current` gives them.  Raises FileError where *folder*
+    holds something already, so that no stale file is taken for a rendered one.
+    """
+    compiled = compile_job(request, lab, say)
+    _need_empty(folder)
+    written = []
+    for path, content, mode in _tree(compiled, folder):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content, mode)
+        written.append(path)
+    return tuple(written)
+
+
+def probe(inventory: Path, lab: Lab, say: Say) -> Survey:
+    """Survey the inventory's machines without compiling anything."""
+    loaded = load_to_compile(inventory)
+    return ask(targets(loaded, lab.interpreter), lab, say)
+
+
+def capabilities(facts: HostFacts) -> NodeCaps:
+    """Return what upstream's `--probe` would say of a host."""
+    folder = next(iter(facts.hardware.disk_free), "/")
+    return caps(facts, facts.host.name, folder)
+
+
+def save_survey(survey: Survey, path: Path) -> None:
+    """Write *survey* so that `plan --survey` compiles from it; raises FileError."""
+    write_atomically(path, dump_survey(survey).encode(), 0o644)
+
+
+def _need_empty(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        occupied = next(folder.iterdir(), None)
+    except OSError as error:
+        raise FileError(f"{folder}: {error.strerror}") from error
+    if occupied is not None:
+        raise FileError(f"{folder} is not empty ({occupied.name}); name a new folder")
+
+
+def _tree(compiled: Compiled, folder: Path) -> list[tuple[Path, bytes, int]]:
+    surveyed = [facts.job.deployed for facts in compiled.survey.hosts.values()]
+    generation = max((one.generation for one in surveyed if one), default=1)
+    files = compiled.files(generation)
+    found = []
+    for name, host in files.hosts.items():
+        tree = compiled.resolution.hosts[name].tree
+        inside = folder / name
+        placed = [(f"{tree.current}/{file.path}", file) for file in host.released]
+        placed += [(file.path, file) for file in (*host.installed, *host.stored)]
+        found += [(inside / path.lstrip("/"), file.content, file.mode) for path, file in placed]
+    return found

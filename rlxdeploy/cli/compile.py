@@ -1,0 +1,123 @@
+"""`resolve`, `render` and `probe`: what an inventory compiles to, with nothing changed."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from rlxdeploy.app.compile import Request
+from rlxdeploy.app.export import capabilities, concrete, probe, render_tree, save_survey
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.cli.options import (
+    InventoryArgument,
+    InventoryOption,
+    Json,
+    SurveyFile,
+    Templates,
+    chosen,
+)
+from rlxdeploy.cli.screen import Screen
+from rlxdeploy.model.survey import HostFacts, Survey
+
+app = typer.Typer()
+
+Out = Annotated[Path | None, typer.Option("--out", help="Write there instead of to stdout.")]
+Folder = Annotated[Path, typer.Option("--out", help="The folder to write, new or empty.")]
+SurveyOut = Annotated[
+    Path | None, typer.Option("--out", help="Save the survey, for `plan --survey`.")
+]
+
+
+@app.command("resolve")
+def resolve_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    survey: SurveyFile = None,
+    out: Out = None,
+) -> None:
+    """Write the inventory with every node, device and address settled."""
+    screen = Screen(as_json=True)
+    with screen.progress() as say:
+        text = concrete(Request(chosen(inventory, option), survey), Lab(), say)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+@app.command("render")
+def render_command(
+    out: Folder,
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    survey: SurveyFile = None,
+    templates: Templates = None,
+    as_json: Json = False,
+) -> None:
+    """Write every host's files as apply would put them there."""
+    screen = Screen(as_json=as_json)
+    request = Request(chosen(inventory, option), survey, templates)
+    with screen.progress() as say:
+        written = render_tree(request, out, Lab(), say)
+    if as_json:
+        screen.document({"folder": str(out), "files": [str(path) for path in written]})
+    else:
+        screen.results.out("\n".join(map(str, written)), highlight=False)
+
+
+@app.command("probe")
+def probe_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    out: SurveyOut = None,
+    as_json: Json = False,
+) -> int:
+    """Ask the machines what they are; with --json, upstream's NodeCaps of each."""
+    screen = Screen(as_json=as_json)
+    with screen.progress() as say:
+        survey = probe(chosen(inventory, option), Lab(), say)
+    if out is not None:
+        save_survey(survey, out)
+    if as_json:
+        screen.document(_document(survey))
+    else:
+        screen.results.print(_hosts(survey))
+    for name, why in survey.failed.items():
+        screen.notes.out(f"error: {name}: {why}", highlight=False)
+    return 4 if survey.failed else 0
+
+
+def _document(survey: Survey) -> dict[str, object]:
+    hosts = {name: json.loads(capabilities(facts).line()) for name, facts in survey.hosts.items()}
+    return {"hosts": hosts, "failed": dict(survey.failed)}
+
+
+def _hosts(survey: Survey) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("host", "system", "cores", "RAM", "devices", "python", "numpy", "launch"):
+        table.add_column(title, justify="right" if title in ("cores", "RAM") else "left")
+    for name, facts in survey.hosts.items():
+        table.add_row(name, *_cells(facts))
+    return table
+
+
+def _cells(facts: HostFacts) -> tuple[str, ...]:
+    platform, hardware = facts.platform, facts.hardware
+    devices = ", ".join(
+        f"{one.device} {one.name}" + (f" ({one.error})" if one.error else "")
+        for one in hardware.devices
+    )
+    return (
+        f"{platform.os} {platform.arch}",
+        str(hardware.cores),
+        f"{hardware.ram_total / 1e9:.0f} GB",
+        devices,
+        platform.python_version or "none",
+        platform.numpy or "none",
+        ", ".join(platform.launches) or "none",
+    )
