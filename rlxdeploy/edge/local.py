@@ -1,10 +1,11 @@
-"""The session on this machine: a child shell in a process group of its own."""
+"""The session over a child in a process group of its own; on this machine that is a shell."""
 
 import os
 import selectors
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -26,14 +27,14 @@ def open_local(host: Host, deadline: float) -> "LocalSession":
     return LocalSession(host)
 
 
-class LocalSession:
-    """`Session` by subprocess; *shell* is the argv that `-c BOOTSTRAP` is appended to."""
+class ChildSession:
+    """`Session` over the pipes of a child, which is *argv*."""
 
-    def __init__(self, host: Host, shell: tuple[str, ...] = ("/bin/sh",)) -> None:
+    def __init__(self, host: Host, argv: Sequence[str]) -> None:
         self._host = host
         try:
-            self._child = subprocess.Popen(  # noqa: S603  # a constant command, by design a shell
-                [*shell, "-c", BOOTSTRAP],
+            self._child = subprocess.Popen(  # noqa: S603  # an argument vector, by design a shell
+                argv,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -140,3 +141,10 @@ class LocalSession:
         except BrokenPipeError as error:
             why = f"the shell has ended{': ' if self._tail else ''}{self.complaints.strip()}"
             raise SessionLost(self._host.name, "send", why) from error
+
+
+class LocalSession(ChildSession):
+    """`Session` on the controller; *shell* is the argv that `-c BOOTSTRAP` is appended to."""
+
+    def __init__(self, host: Host, shell: tuple[str, ...] = ("/bin/sh",)) -> None:
+        super().__init__(host, [*shell, "-c", BOOTSTRAP])

@@ -18,7 +18,7 @@ _COMPLAINTS = 4096
 _GLANCE_S = 0.1
 _LAST_WORDS_S = 0.5
 # paramiko waits for the socket without end; past the deadline by this much we hang up on it.
-_GRACE_S = 1.0
+_GRACE_S = 0.5
 
 
 @contextmanager

@@ -69,6 +69,18 @@ class FabricLink:
             raise Broken("start a shell", str(error) or "the connection closed") from error
         return ChannelSession(host, channel)
 
+    def line_to(self, hop: Hop, deadline: float) -> Line:
+        """Return a line to the SSH port of *hop*; raise ForwardingRefused if there is no way."""
+        end = (hop.resolved.hostname, hop.resolved.port)
+        left = max(deadline - time.monotonic(), 0)
+        try:
+            channel = self.connection.transport.open_channel(
+                "direct-tcpip", end, ("", 0), timeout=left
+            )
+        except (SSHException, EOFError, OSError) as error:
+            raise ForwardingRefused(self.hop.alias, str(error)) from error
+        return Line(channel)
+
     def close(self) -> None:
         """Hang up; whatever runs over this link ends with it."""
         self.connection.close()
@@ -122,26 +134,12 @@ class FabricClient:
                 "auth_timeout": patience,
                 "channel_timeout": patience,
                 "compress": hop.resolved.says("compression"),
-                "transport_factory": partial(self._transport, hop),
+                "transport_factory": partial(transport_for, hop, self.terms),
                 **({"sock": line.socket} if line else {}),
             },
         )
         connection.client.set_missing_host_key_policy(_HostKeyCheck(hop, self.terms))
         return connection
-
-    def _transport(self, hop: Hop, sock: object, **options: object) -> Transport:
-        """Return a transport that offers what the configuration allows, known key types first."""
-        transport = Transport(sock, **options)
-        transport.handshake_timeout = self.terms.patience(hop)
-        allowed = transport.get_security_options()
-        allowed.kex = _among(allowed.kex, hop, "kexalgorithms")
-        allowed.ciphers = _among(allowed.ciphers, hop, "ciphers")
-        allowed.digests = _among(allowed.digests, hop, "macs")
-        kinds = _among(allowed.key_types, hop, "hostkeyalgorithms")
-        known = [line.key for line in self.terms.known.about(hop)]
-        is_known = {kind: any(key.allowed_by((kind,)) for key in known) for kind in kinds}
-        allowed.key_types = sorted(kinds, key=lambda kind: not is_known[kind])
-        return transport
 
     def _open(self, link: FabricLink, before: FabricLink | None, deadline: float) -> None:
         try:
@@ -155,6 +153,21 @@ class FabricClient:
             link.connection.close()
             raise reason from error
         link.connection.transport.set_keepalive(self.terms.keepalive(link.hop))
+
+
+def transport_for(hop: Hop, terms: Terms, sock: object, **options: object) -> Transport:
+    """Return a transport that offers what the configuration allows, known key types first."""
+    transport = Transport(sock, **options)
+    transport.handshake_timeout = terms.patience(hop)
+    allowed = transport.get_security_options()
+    allowed.kex = _among(allowed.kex, hop, "kexalgorithms")
+    allowed.ciphers = _among(allowed.ciphers, hop, "ciphers")
+    allowed.digests = _among(allowed.digests, hop, "macs")
+    kinds = _among(allowed.key_types, hop, "hostkeyalgorithms")
+    known = [line.key for line in terms.known.about(hop)]
+    is_known = {kind: any(key.allowed_by((kind,)) for key in known) for kind in kinds}
+    allowed.key_types = sorted(kinds, key=lambda kind: not is_known[kind])
+    return transport
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ A jump host is resolved as ssh resolves it: by a further ssh with `-F`, its own 
 
 import getpass
 import os
+import pwd
 import socket
 import subprocess
 import time
@@ -25,7 +26,7 @@ _MOST_HOPS = 16
 
 @dataclass(frozen=True)
 class Hop:
-    """One machine on the way; *arguments* are the options that resolved it, for the real ssh."""
+    """One machine on the way; *arguments* are the options that resolve it, less `-J`."""
 
     arguments: tuple[str, ...]
     resolved: Resolved
@@ -49,7 +50,7 @@ class Hop:
             "r": resolved.user,
             "u": getpass.getuser(),
             "i": str(os.getuid()),
-            "d": str(Path.home()),
+            "d": _home(),
             "l": name,
             "L": name.partition(".")[0],
             "k": resolved.host_key_alias or host,
@@ -58,10 +59,21 @@ class Hop:
 
     def path(self, written: str) -> Path:
         """Return the file that a path of the configuration means."""
-        return Path(expand_variables(expand(written, self.tokens), os.environ)).expanduser()
+        path = expand_variables(expand(written, self.tokens), os.environ)
+        if path == "~" or path.startswith("~/"):
+            return Path(_home() + path[1:])
+        return Path(path).expanduser()
 
 
 Route = tuple[Hop, ...]
+
+
+def _home() -> str:
+    """Return the account's home, as ssh takes it: whatever HOME says."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return str(Path.home())
 
 
 def bare_name(alias: str) -> str:
@@ -90,26 +102,26 @@ class _Resolver:
     overrides: Overrides
     deadline: float
 
-    def route(self, alias: str, arguments: tuple[str, ...], depth: int = 1) -> Route:
-        resolved = self._ask(alias, arguments)
+    def route(
+        self, alias: str, arguments: tuple[str, ...], before: str = "", depth: int = 1
+    ) -> Route:
+        resolved = self._ask(alias, (*arguments, *(("-J", before) if before else ())))
         if not resolved.jumps:
             return (Hop(arguments, resolved),)
-        *before, last = resolved.jumps
+        *firsts, last = resolved.jumps
         if depth > _MOST_HOPS or self._is_itself(resolved, last):
             remedy = f"give {last.host} its own `ProxyJump none`, before the rule for all hosts"
             raise Unreachable(self.host, _DOING, f"{alias} jumps through itself", remedy)
-        way = ",".join(map(str, before))
-        through = self.route(last.host, self._jump_arguments(last, way), depth + 1)
+        way = ",".join(map(str, firsts))
+        through = self.route(last.host, self._jump_arguments(last), way, depth + 1)
         return (*through, Hop(arguments, resolved, ",".join(map(str, resolved.jumps))))
 
-    def _jump_arguments(self, jump: Jump, before: str) -> tuple[str, ...]:
+    def _jump_arguments(self, jump: Jump) -> tuple[str, ...]:
         arguments = [*self.overrides.for_jumps]
         if jump.user:
             arguments += ["-l", jump.user]
         if jump.port:
             arguments += ["-p", str(jump.port)]
-        if before:
-            arguments += ["-J", before]
         return tuple(arguments)
 
     @staticmethod

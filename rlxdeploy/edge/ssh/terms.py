@@ -33,16 +33,22 @@ class Terms:
     def accepts_new(self) -> bool:
         return self.overrides.host_keys is HostKeys.ACCEPT_NEW
 
+    def is_new(self, hop: Hop, key: PublicKey) -> bool:
+        """Tell whether nobody knows the key yet; raise KeyRejected if it is a wrong one."""
+        judgement = self.known.judge(hop, key)
+        if judgement.standing in (Standing.CHANGED, Standing.REVOKED):
+            raise KeyRejected(str(key), judgement.standing, judgement.evidence)
+        return judgement.standing is Standing.UNKNOWN
+
     def check(self, hop: Hop, key: PublicKey) -> None:
         """Let a host's key pass, remembering a new one where the inventory says so.
 
         Raises KeyRejected, and Broken where a new key cannot be remembered.
         """
-        judgement = self.known.judge(hop, key)
-        if judgement.standing is Standing.UNKNOWN and self.accepts_new:
+        if self.is_new(hop, key):
+            if not self.accepts_new:
+                raise KeyRejected(str(key), Standing.UNKNOWN)
             self._remember(hop, key)
-        elif judgement.standing is not Standing.KNOWN:
-            raise KeyRejected(str(key), judgement.standing, judgement.evidence)
 
     def _remember(self, hop: Hop, key: PublicKey) -> None:
         try:

@@ -1,0 +1,94 @@
+"""All hosts of one run over SSH: sessions out, one connection a host kept for the next session."""
+
+import shlex
+import threading
+import time
+from typing import Self
+
+from rlxdeploy.edge.session import BOOTSTRAP, Session
+from rlxdeploy.edge.ssh.fabric_client import FabricClient
+from rlxdeploy.edge.ssh.failure import ConnectFailure, explain
+from rlxdeploy.edge.ssh.known_hosts import KnownHosts
+from rlxdeploy.edge.ssh.links import Link, Links, Stopped
+from rlxdeploy.edge.ssh.needs import Choice, choose
+from rlxdeploy.edge.ssh.openssh_client import OpenSshClient
+from rlxdeploy.edge.ssh.overrides import Overrides
+from rlxdeploy.edge.ssh.route import Route, resolve
+from rlxdeploy.edge.ssh.terms import Terms
+from rlxdeploy.errors import Unreachable
+from rlxdeploy.model.host import Host
+from rlxdeploy.model.vocabulary import SshClient
+
+SHELL = ("/bin/sh",)
+
+
+class SshHosts:
+    """Opens sessions on hosts; safe to use from many threads, closed once at the end of the run."""
+
+    def __init__(self, overrides: Overrides) -> None:
+        self.overrides = overrides
+        self.known = KnownHosts()
+        self.terms = Terms(overrides, self.known)
+        self._openssh = OpenSshClient(self.terms)
+        self._by_fabric = Links(FabricClient(self.terms))
+        self._by_openssh = Links(self._openssh)
+        self._lock = threading.Lock()
+        self._routes: dict[str, Route] = {}
+        self._choices: dict[str, Choice] = {}
+
+    def open(self, host: Host, deadline: float, shell: tuple[str, ...] = SHELL) -> Session:
+        """Return a session with the bootstrap running in *shell* (`edge.session.OpenSession`).
+
+        Raises Unreachable, Untrusted or Refused, naming the hop that failed.
+        """
+        route = self.route(host, deadline)
+        link = self.link(host, route, deadline)
+        try:
+            return link.session(host, shlex.join((*shell, "-c", BOOTSTRAP)), deadline)
+        except ConnectFailure as error:
+            raise explain(host.name, route[-1], error) from error
+
+    def route(self, host: Host, deadline: float) -> Route:
+        """Return the hops to *host*, asked of `ssh -G` once a run."""
+        alias = host.ssh
+        if alias is None:
+            raise ValueError(f"{host.name} is the controller: there is no way to it over SSH")
+        if (route := self._routes.get(alias)) is None:
+            route = resolve(host.name, alias, self.overrides, deadline)
+            with self._lock:
+                self._routes[alias] = route
+        return route
+
+    def client_of(self, host: Host, deadline: float) -> Choice:
+        """Return the client that *host* is reached with, and why it is not fabric if it is not."""
+        route = self.route(host, deadline)
+        alias = route[-1].alias
+        if (choice := self._choices.get(alias)) is None:
+            choice = choose(self.overrides.client, route, self.known)
+            with self._lock:
+                self._choices[alias] = choice
+        return choice
+
+    def link(self, host: Host, route: Route, deadline: float) -> Link:
+        """Return the open link to the end of *route*, all of the way to *host* or its beginning."""
+        choice = self.client_of(host, deadline)
+        if time.monotonic() > deadline:
+            raise Unreachable(host.name, "connect", "no time was left")
+        try:
+            if choice.client is SshClient.OPENSSH:
+                return self._by_openssh.to(route, deadline)
+            return self._by_fabric.to(route, deadline)
+        except Stopped as stopped:
+            raise explain(host.name, stopped.hop, stopped.reason) from stopped.reason
+
+    def close(self) -> None:
+        """Hang up on every host, then on the hops."""
+        self._by_fabric.close()
+        self._by_openssh.close()
+        self._openssh.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

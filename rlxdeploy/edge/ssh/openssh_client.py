@@ -1,0 +1,156 @@
+"""Connections by the OpenSSH client, for what paramiko lacks: one master process a link.
+
+A session, and the way to the next hop, go through the master's socket.  Should the master be gone,
+ssh would quietly connect by itself, without our options: ProxyCommand `false` keeps it from that.
+"""
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+from rlxdeploy.edge.local import ChildSession
+from rlxdeploy.edge.session import Session
+from rlxdeploy.edge.ssh.dial import Line, dial_command
+from rlxdeploy.edge.ssh.failure import Broken
+from rlxdeploy.edge.ssh.openssh_log import why_it_failed
+from rlxdeploy.edge.ssh.route import Hop
+from rlxdeploy.edge.ssh.terms import Terms
+from rlxdeploy.model.host import Host
+
+_LOOK_S = 0.02
+_LAST_WORDS_S = 1.0
+_STEPS = 3
+_NEVER_ASK = {"SSH_ASKPASS_REQUIRE": "never"}
+
+
+@dataclass(frozen=True, slots=True)
+class MasterLink:
+    """A running master for *hop*, listening at *socket*."""
+
+    hop: Hop
+    socket: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None and self.socket.exists()
+
+    def through(self, *options: str) -> list[str]:
+        """Return the ssh that goes through this master, or fails."""
+        alone = ["-o", "ControlMaster=no", "-o", "ProxyCommand=false", "-o", "BatchMode=yes"]
+        return ["ssh", "-F", "none", "-S", str(self.socket), *alone, "-T", *options, "--", "master"]
+
+    def session(self, host: Host, command: str, deadline: float) -> Session:
+        """Start *command* in a child ssh of its own."""
+        del deadline
+        return ChildSession(host, [*self.through(), command])
+
+    def line_to(self, hop: Hop, deadline: float) -> Line:
+        """Return a line to the SSH port of *hop*, through this master."""
+        del deadline
+        return dial_command(shlex.join(self.through("-W", _peer(hop))))
+
+    def close(self) -> None:
+        """End the master; whatever runs over this link ends with it."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGTERM)
+        try:
+            self.process.wait(_LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(_LAST_WORDS_S)
+
+
+@dataclass(slots=True)
+class OpenSshClient:
+    """Opens links by the `ssh` of this machine, under *terms*."""
+
+    terms: Terms
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def connect(self, hop: Hop, before: MasterLink | None, deadline: float) -> MasterLink:
+        """Return a link to *hop*, through *before* if given; raise ConnectFailure or OSError."""
+        deadline = min(deadline, time.monotonic() + _STEPS * self.terms.patience(hop))
+        socket = self._new_socket()
+        with tempfile.TemporaryFile() as log:
+            process = subprocess.Popen(  # noqa: S603  # an argument vector; "--" ends the options
+                self.argv(hop, before, socket),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, **_NEVER_ASK},
+            )
+            link = MasterLink(hop, socket, process)
+            try:
+                self._await(link, before, log, deadline)
+            except BaseException:
+                link.close()
+                raise
+        return link
+
+    def argv(self, hop: Hop, before: MasterLink | None, socket: Path) -> list[str]:
+        """Return the command of the master for *hop*."""
+        options = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "accept-new" if self.terms.accepts_new else "yes",
+            "ConnectTimeout": str(max(round(self.terms.patience(hop)), 1)),
+            "ServerAliveInterval": str(self.terms.keepalive(hop)),
+            "LogLevel": "DEBUG1",
+            "ControlPersist": "no",
+            "ClearAllForwardings": "yes",
+            "ForwardAgent": "no",
+            "PermitLocalCommand": "no",
+            "RemoteCommand": "none",
+            "RequestTTY": "no",
+            "UpdateHostKeys": "no",
+        }
+        if before:
+            way = before.through("-W", _peer(hop))
+            options["ProxyCommand"] = shlex.join(way).replace("%", "%%")
+        written = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
+        return ["ssh", "-M", "-N", "-S", str(socket), *written, *hop.arguments, "--", hop.alias]
+
+    def close(self) -> None:
+        """Remove the folder of the sockets; the links are closed before."""
+        with self._lock:
+            if self._folder:
+                self._folder.cleanup()
+                self._folder = None
+
+    def _new_socket(self) -> Path:
+        with self._lock:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="rlx-")
+            return Path(self._folder.name) / str(next(self._numbers))
+
+    def _await(
+        self, link: MasterLink, before: MasterLink | None, log: IO[bytes], deadline: float
+    ) -> None:
+        """Wait until the master listens, which it does once it is logged in."""
+        while not link.socket.exists():
+            if link.process.poll() is not None:
+                log.seek(0)
+                said = log.read().decode(errors="replace")
+                hop_before = before.hop if before else None
+                raise why_it_failed(said, link.hop, hop_before, self.terms.known.about(link.hop))
+            if time.monotonic() > deadline:
+                raise Broken("connect", "no answer in time")
+            time.sleep(_LOOK_S)
+
+
+def _peer(hop: Hop) -> str:
+    return f"[{hop.resolved.hostname}]:{hop.resolved.port}"
