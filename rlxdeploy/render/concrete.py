@@ -1,6 +1,6 @@
 """The group as an inventory: what was found or chosen, written down, so that it stays so."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tomli_w
@@ -9,6 +9,7 @@ from rlxdeploy.model.addresses import HostPort, parse_address
 from rlxdeploy.model.inventory import Node
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution, Seat
+from rlxdeploy.render.toml import to_document
 
 Table = dict[str, Any]
 
@@ -19,25 +20,21 @@ def resolve_toml(resolution: Resolution, loaded: Loaded) -> str:
     With the same survey it resolves to the same ranks, devices and addresses.  Nodes that were
     left out are not in it, and nothing is left to discover.
     """
-    document = _dumped(loaded.inventory)
+    document = to_document(loaded.inventory)
     document.pop("discover", None)
-    document.pop("node", None)
     document["job"] = {"name": resolution.job} | document.get("job", {})
     moved = dict(_moved(resolution, loaded))
+    seats: dict[int, list[Seat]] = {}
+    for seat in sorted(resolution.seats, key=lambda one: one.slot):
+        seats.setdefault(seat.index, []).append(seat)
+    written = zip(document.pop("node", []), loaded.inventory.node, strict=True)
     document["node"] = [
         table
-        for index, node in enumerate(loaded.inventory.node)
-        for table in _tables(node, [one for one in resolution.seats if one.index == index], moved)
+        for index, (written_table, node) in enumerate(written)
+        for table in _tables(written_table, node, seats.get(index, []), moved)
     ]
     head = f"# Job {resolution.job}, resolved by rlxdeploy from {loaded.path.name}.\n\n"
     return head + tomli_w.dumps(document)
-
-
-def _dumped(model: Any) -> Table:  # noqa: ANN401 - any table of an inventory
-    dumped: Table = model.model_dump(
-        mode="json", by_alias=True, exclude_unset=True, exclude_none=True
-    )
-    return dumped
 
 
 def _moved(resolution: Resolution, loaded: Loaded) -> Iterator[tuple[HostPort, str]]:
@@ -48,27 +45,25 @@ def _moved(resolution: Resolution, loaded: Loaded) -> Iterator[tuple[HostPort, s
             yield parse_address(written), str(seat.peer)
 
 
-def _tables(node: Node, seats: list[Seat], moved: dict[HostPort, str]) -> Iterator[Table]:
+def _tables(
+    table: Table, node: Node, seats: list[Seat], moved: Mapping[HostPort, str]
+) -> Iterator[Table]:
     """Yield the node's tables: one, or one a slot where its ranks do not follow one another."""
-    dumped = _dumped(node)
     if not node.role.has_rank:
-        if node.standby_for and (principal := moved.get(parse_address(node.standby_for))):
-            dumped["standby_for"] = principal
-        yield dumped
-        return
-    seats = sorted(seats, key=lambda one: one.slot)
-    if all(one.rank == seats[0].rank + one.slot for one in seats):
-        yield from (_written(dumped, one) for one in seats[:1])
-        return
-    for seat in seats:
-        name = {"name": f"{node.name}-{seat.slot}"} if node.name else {}
-        yield _written(dumped, seat) | {"slots": 1} | name
+        principal = moved.get(parse_address(node.standby_for)) if node.standby_for else None
+        yield table | ({"standby_for": principal} if principal else {})
+    elif all(one.rank == seats[0].rank + one.slot for one in seats):
+        yield from (_settled(table, one) for one in seats[:1])
+    else:
+        for seat in seats:
+            name = {"name": f"{node.name}-{seat.slot}"} if node.name else {}
+            yield _settled(table, seat) | {"slots": 1} | name
 
 
-def _written(dumped: Table, seat: Seat) -> Table:
+def _settled(table: Table, seat: Seat) -> Table:
     settled: Table = {"device": "+".join(seat.devices), "rank": seat.rank}
     if seat.peer:
         settled["addr"] = str(seat.peer)
     if seat.python:
         settled["python"] = seat.python
-    return dumped | settled
+    return table | settled
