@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from rlxdeploy.model.host import Host, Tree
+from rlxdeploy.model.plan import RankRow
 
 FORMAT_VERSION = 1
 
@@ -29,4 +30,5 @@ class Record:
     release: str
     generation: int
     hosts: tuple[HostRecord, ...]
+    ranks: tuple[RankRow, ...]
     format_version: int = FORMAT_VERSION

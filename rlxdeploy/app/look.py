@@ -1,0 +1,169 @@
+"""How a job is: its ranks as the hosts have them, seen through no plan."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlxdeploy.app.compile import ask
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.say import Say
+from rlxdeploy.app.validate import load
+from rlxdeploy.edge.record import read_record
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.plan import RankRow
+from rlxdeploy.model.record import Record
+from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
+from rlxdeploy.model.targets import Enquiry, Target, Targets
+from rlxdeploy.resolve.targets import targets
+
+MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A job as the controller knows it, and as its hosts say it is."""
+
+    loaded: Loaded
+    record: Record | None
+    survey: Survey
+
+
+@dataclass(frozen=True, slots=True)
+class RankStatus:
+    """One rank now; *uptime* in seconds, 0 where it does not run.
+
+    *state* is systemd's word for the instance, or `missing` where no host has the rank.
+    """
+
+    rank: int
+    host: str
+    device: str
+    address: str
+    state: str
+    joined: bool
+    status: str
+    uptime: float
+    restarts: int
+    epoch: str
+    release: str
+    digest: str
+    pid: int
+    exit_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A job's ranks in order, and the hosts that did not answer."""
+
+    job: str
+    world: int
+    ranks: tuple[RankStatus, ...]
+    failed: Mapping[str, str]
+
+    @property
+    def deployed(self) -> bool:
+        return bool(self.ranks)
+
+    @property
+    def joined(self) -> int:
+        """Return how many ranks are in the group."""
+        return sum(rank.joined for rank in self.ranks)
+
+
+def look(inventory: Path, lab: Lab, say: Say) -> Known:
+    """Survey the job's machines: the inventory's, and those that only the record still names."""
+    loaded = load(inventory)
+    record = read_record(inventory, loaded.job)
+    return Known(loaded, record, ask(whom(loaded, record, lab), lab, say))
+
+
+def whom(loaded: Loaded, record: Record | None, lab: Lab) -> Targets:
+    """Return the machines of the inventory, then those of the record that have left it."""
+    written = targets(loaded, lab.interpreter)
+    names = {target.host.name for target in written.targets}
+    left = tuple(
+        Target(host.host, Enquiry(job=loaded.job))
+        for host in (record.hosts if record else ())
+        if host.host.name not in names
+    )
+    return Targets((*written.targets, *left), written.notices)
+
+
+def status(inventory: Path, lab: Lab, say: Say) -> Status:
+    """Return how every rank is."""
+    return status_of(look(inventory, lab, say))
+
+
+def status_of(known: Known) -> Status:
+    """Return the ranks of the record and of the hosts, each once, in order."""
+    rows = {row.rank: row for row in (known.record.ranks if known.record else ())}
+    seen = {
+        rank.rank: (facts, rank) for facts in known.survey.hosts.values() for rank in _shown(facts)
+    }
+    worlds = [
+        facts.job.deployed.world for facts in known.survey.hosts.values() if facts.job.deployed
+    ]
+    ranks = tuple(
+        _here(rows.get(rank), *seen[rank]) if rank in seen else _missing(rows[rank])
+        for rank in sorted(rows.keys() | seen.keys())
+        if rank in seen or rows[rank].managed
+    )
+    return Status(
+        job=known.loaded.job,
+        world=max(worlds, default=len(rows)),
+        ranks=ranks,
+        failed=known.survey.failed,
+    )
+
+
+def _shown(facts: HostFacts) -> Iterator[RankSeen]:
+    """Yield the instances of what is deployed, and whatever else still runs."""
+    deployed = facts.job.deployed.ranks if facts.job.deployed else ()
+    seen = {rank.rank: rank for rank in facts.job.ranks}
+    for rank in sorted({*deployed, *seen}):
+        if rank in deployed or seen[rank].pid:
+            yield seen.get(rank, RankSeen(rank, "inactive"))
+
+
+def _here(row: RankRow | None, facts: HostFacts, seen: RankSeen) -> RankStatus:
+    runs = bool(seen.pid) and seen.active in ("active", "activating")
+    node = seen.node if runs else {}
+    return RankStatus(
+        rank=seen.rank,
+        host=facts.host.name,
+        device=row.device if row else "",
+        address=row.address if row else "",
+        state=seen.active,
+        joined=seen.ready,
+        status=seen.status,
+        uptime=max(0.0, facts.platform.clock - seen.since) if runs and seen.since else 0.0,
+        restarts=seen.restarts,
+        epoch=_text(node, "epoch"),
+        release=facts.job.current,
+        digest=_text(node, "digest"),
+        pid=seen.pid,
+        exit_status=seen.exit_status,
+    )
+
+
+def _missing(row: RankRow) -> RankStatus:
+    return RankStatus(
+        rank=row.rank,
+        host=row.host,
+        device=row.device,
+        address=row.address,
+        state=MISSING,
+        joined=False,
+        status="",
+        uptime=0.0,
+        restarts=0,
+        epoch="",
+        release="",
+        digest="",
+        pid=0,
+    )
+
+
+def _text(node: Mapping[str, object], key: str) -> str:
+    value = node.get(key)
+    return value if isinstance(value, str) else ""

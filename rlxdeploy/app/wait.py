@@ -1,0 +1,49 @@
+"""Waiting for a group: until every rank has joined, or has ended."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.look import Status, status
+from rlxdeploy.app.say import Doing, Say, nobody
+
+PAUSE_S = 0.5
+ENDED = ("inactive", "failed", "missing")
+
+
+def wait(inventory: Path, timeout: float, lab: Lab, say: Say, *, finished: bool) -> Status:
+    """Return the status once all ranks are as wanted, or as it is after *timeout* seconds."""
+    done: Callable[[Status], bool] = has_ended if finished else has_joined
+    deadline = time.monotonic() + timeout
+    while True:
+        seen = status(inventory, lab, nobody)
+        if done(seen) or time.monotonic() >= deadline:
+            return seen
+        lacking = tuple(f"rank {rank}" for rank in missing(seen, finished=finished))
+        word = "ended" if finished else "joined"
+        say(Doing(word, seen.world - len(lacking), seen.world, lacking))
+        time.sleep(min(PAUSE_S, max(0.0, deadline - time.monotonic())))
+
+
+def has_joined(seen: Status) -> bool:
+    """Tell whether every rank of the group has joined."""
+    return seen.deployed and not seen.failed and not missing(seen, finished=False)
+
+
+def has_ended(seen: Status) -> bool:
+    """Tell whether every rank of the group has ended."""
+    return seen.deployed and not seen.failed and not missing(seen, finished=True)
+
+
+def missing(seen: Status, *, finished: bool) -> tuple[int, ...]:
+    """Return the ranks that are not yet as wanted."""
+    if finished:
+        return tuple(rank.rank for rank in seen.ranks if rank.state not in ENDED)
+    return tuple(rank.rank for rank in seen.ranks if not rank.joined)
+
+
+def worst_exit(seen: Status) -> int:
+    """Return the worst exit of ranks that have ended: 0 only where every one finished well."""
+    exits = [1 if rank.exit_status is None else rank.exit_status for rank in seen.ranks]
+    return max(exits, default=1)

@@ -1,0 +1,159 @@
+"""`status`, `logs` and `wait`: how a job is, without touching it."""
+
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.logs import Line, Wanted, follow, logs
+from rlxdeploy.app.look import Status, status
+from rlxdeploy.app.say import nobody
+from rlxdeploy.app.wait import has_ended, has_joined, missing, wait, worst_exit
+from rlxdeploy.cli.options import InventoryArgument, InventoryOption, Json, Timeout, chosen
+from rlxdeploy.cli.screen import Screen
+from rlxdeploy.cli.tables import status_table
+
+app = typer.Typer()
+
+WATCH_S = 1.0
+DEFAULT_WAIT_S = 120.0
+
+Watch = Annotated[bool, typer.Option("--watch", help="Show it again each second.")]
+Follow = Annotated[bool, typer.Option("-f", "--follow", help="Go on with what comes.")]
+Lines = Annotated[int, typer.Option("-n", "--lines", min=0, help="Lines of each rank.")]
+Since = Annotated[str, typer.Option("--since", help="From then on, as journalctl takes it.")]
+Ranks = Annotated[list[int] | None, typer.Option("--rank", help="This rank only; repeatable.")]
+Finished = Annotated[
+    bool, typer.Option("--finished", help="Until all ranks have ended; exit with the worst.")
+]
+
+
+@app.command("status")
+def status_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    watch: Watch = False,
+    as_json: Json = False,
+) -> int:
+    """Show how every rank is: state, joined, uptime, restarts, release, digest."""
+    screen = Screen(as_json=as_json)
+    path = chosen(inventory, option)
+    with screen.progress() as say:
+        seen = status(path, Lab(), nobody if watch else say)
+    while watch:
+        if as_json:
+            screen.line({"format_version": 1, **status_document(seen)})
+        else:
+            screen.results.clear()
+            show_status(screen, seen)
+        time.sleep(WATCH_S)
+        seen = status(path, Lab(), nobody)
+    if as_json:
+        screen.document(status_document(seen))
+    else:
+        show_status(screen, seen)
+    return 4 if seen.failed else 0
+
+
+@app.command("logs")
+def logs_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    following: Follow = False,
+    lines: Lines = 20,
+    since: Since = "",
+    ranks: Ranks = None,
+    as_json: Json = False,
+) -> int:
+    """Show what the ranks printed, each line after its rank."""
+    screen = Screen(as_json=as_json)
+    path, wanted = chosen(inventory, option), Wanted(lines, since, tuple(ranks or ()))
+    if not following:
+        found = logs(path, wanted, Lab(), nobody)
+        if as_json:
+            screen.document({"lines": [asdict(line) for line in found]})
+        else:
+            for line in found:
+                _print(screen, line)
+        return 0
+    failed = 0
+    for arrived in follow(path, wanted, Lab(), nobody):
+        if isinstance(arrived, Line):
+            _print(screen, arrived)
+        else:
+            failed = 1
+            screen.notes.out(f"error: {arrived}", highlight=False)
+    return failed
+
+
+@app.command("wait")
+def wait_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    finished: Finished = False,
+    timeout: Timeout = None,
+    as_json: Json = False,
+) -> int:
+    """Wait until every rank has joined, or with --finished has ended."""
+    screen = Screen(as_json=as_json)
+    patience = DEFAULT_WAIT_S if timeout is None else timeout
+    with screen.progress() as say:
+        seen = wait(chosen(inventory, option), patience, Lab(), say, finished=finished)
+    if as_json:
+        screen.document(status_document(seen))
+    else:
+        show_status(screen, seen)
+    if finished and has_ended(seen):
+        return worst_exit(seen)
+    if not finished and has_joined(seen):
+        return 0
+    _lacking(screen, seen, patience, finished=finished)
+    return 1
+
+
+def show_status(screen: Screen, seen: Status) -> None:
+    """Print a job's table and one line that sums it up."""
+    if seen.ranks:
+        screen.people.print(status_table(seen))
+    screen.people.out(_summary(seen), highlight=False)
+    for name, why in seen.failed.items():
+        screen.notes.out(f"error: {name}: {why}", highlight=False)
+
+
+def status_document(seen: Status) -> dict[str, object]:
+    """Return a status as JSON shows it."""
+    return {
+        "job": seen.job,
+        "world": seen.world,
+        "joined": seen.joined,
+        "ranks": [asdict(rank) for rank in seen.ranks],
+        "failed": dict(seen.failed),
+    }
+
+
+def _summary(seen: Status) -> str:
+    if not seen.ranks:
+        return f"{seen.job}: not deployed"
+    digests = {rank.digest for rank in seen.ranks if rank.digest}
+    agreed = ", digests equal" if len(digests) == 1 and seen.joined == seen.world > 1 else ""
+    return f"{seen.job}: {seen.joined} of {seen.world} ranks joined{agreed}"
+
+
+def _lacking(screen: Screen, seen: Status, patience: float, *, finished: bool) -> None:
+    if not seen.deployed:
+        return
+    word = "ended" if finished else "joined"
+    ranks = ", ".join(map(str, missing(seen, finished=finished)))
+    screen.notes.out(f"error: after {patience:g} s not {word}: ranks {ranks}", highlight=False)
+
+
+def _print(screen: Screen, line: Line) -> None:
+    if screen.as_json:
+        screen.line(asdict(line))
+    else:
+        screen.results.out(f"rank {line.rank} | {line.text}", highlight=False)
