@@ -56,7 +56,11 @@ class Lab:
         return LocalSession(host, self.shell)
 
     def files(
-        self, release: str, argv: Sequence[str] = SLEEPER, ranks: Sequence[int] = (0,), **told: Any
+        self,
+        release: str,
+        argv: Sequence[str] = SLEEPER,
+        ranks: Sequence[int] = (0,),
+        **told: object,
     ) -> RemoteFiles:
         archive = RemoteFile("", runtime_archive(), 0o644, "runtime")
         released = [one for rank in ranks for one in self._rank(rank, argv, archive, told)]
@@ -64,7 +68,7 @@ class Lab:
         return RemoteFiles({self.name: host}, release, f"plan-{release}", 1)
 
     def _rank(
-        self, rank: int, argv: Sequence[str], archive: RemoteFile, told: Mapping[str, Any]
+        self, rank: int, argv: Sequence[str], archive: RemoteFile, told: Mapping[str, object]
     ) -> tuple[RemoteFile, RemoteFile]:
         tree = self.tree
         process = {
@@ -140,7 +144,7 @@ class Lab:
             JOB, len(ranks), "mesh", "r", "p", 1, "d1", "exec", 20.0, {self.name: part}, rows
         )
 
-    def carry_out(self, plan: Plan, files: RemoteFiles | None = None, **changes: Any) -> Carried:
+    def carry_out(self, plan: Plan, files: RemoteFiles | None = None, **changes: float) -> Carried:
         patience = replace(QUICK, **changes)
         manner = Manner("ann@desk: apply", patience=patience, tell=self._tell)
         with carried_out(plan, files, self.open_session, manner) as carried:
@@ -178,4 +182,6 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     stat = Path(f"/proc/{pid}/stat")
-    return not stat.exists() or stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    return (
+        not stat.exists() or stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    )

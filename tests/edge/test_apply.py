@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rlxdeploy.errors import Locked
 from tests.edge.deployment import Lab, alive, listing
 
 SHELLS = {
@@ -16,7 +15,7 @@ SHELLS = {
 }
 
 
-@pytest.fixture(params=SHELLS.values(), ids=SHELLS.keys())
+@pytest.fixture(params=list(SHELLS.values()), ids=list(SHELLS))
 def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
     (tmp_path / "runtime").mkdir()
     one = Lab(tmp_path, shell=request.param)
