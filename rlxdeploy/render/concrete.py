@@ -28,13 +28,21 @@ def resolve_toml(resolution: Resolution, loaded: Loaded) -> str:
     for seat in sorted(resolution.seats, key=lambda one: one.slot):
         seats.setdefault(seat.index, []).append(seat)
     written = zip(document.pop("node", []), loaded.inventory.node, strict=True)
-    document["node"] = [
-        table
+    nodes = [
+        _node_text(table)
         for index, (written_table, node) in enumerate(written)
         for table in _tables(written_table, node, seats.get(index, []), moved)
     ]
-    head = f"# Job {resolution.job}, resolved by rlxdeploy from {loaded.path.name}.\n\n"
-    return head + tomli_w.dumps(document)
+    head = f"# Job {resolution.job}, resolved by rlxdeploy from {loaded.path.name}.\n"
+    return "\n".join([head, tomli_w.dumps(document), *nodes])
+
+
+def _node_text(table: Table) -> str:
+    """Return one `[[node]]`, its keys in the order of the reference; tomli-w would write a list."""
+    keys = [key for key in Node.model_fields if key in table]
+    plain = {key: table[key] for key in keys if key != "env"}
+    env = {"node": {"env": table["env"]}} if table.get("env") else {}
+    return "[[node]]\n" + tomli_w.dumps(plain) + ("\n" + tomli_w.dumps(env) if env else "")
 
 
 def _moved(resolution: Resolution, loaded: Loaded) -> Iterator[tuple[HostPort, str]]:

@@ -27,7 +27,7 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters |= {"env": env_value, "number": number}
+        self._environment.filters |= {"env": _quoted, "number": number}
 
     def origin(self, name: str) -> str:
         """Return what a plan calls the template."""
@@ -46,6 +46,10 @@ class Templates:
             raise CompileError(
                 [Finding(str(error), Place(name, line, 1 if line else 0))]
             ) from error
+
+
+def _quoted(value: object) -> str:
+    return env_value(str(value))
 
 
 def _line_of(error: BaseException) -> int:

@@ -87,7 +87,7 @@ def _share(seat: Seat) -> dict[str, str]:
     share = seat.share
     values = {
         "DEVICE": "+".join(seat.devices),
-        _VISIBLE.get(seat.devices[0], ""): seat.visible,
+        **_visible(seat),
         "CKPT_DIR": share.ckpt_dir,
         "PRECISION": share.precision,
         "KV_CACHE": share.kv_cache,
@@ -96,7 +96,16 @@ def _share(seat: Seat) -> dict[str, str]:
         "MAX_RAM_GB": None if share.max_ram_gb is None else number(share.max_ram_gb),
         "ROLE": share.role,
     }
-    return {name: value for name, value in values.items() if name and value is not None}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _visible(seat: Seat) -> dict[str, str]:
+    name = _VISIBLE.get(seat.devices[0])
+    if name is None or seat.visible is None:
+        return {}
+    # The survey counts cards as nvidia-smi does, by bus; CUDA by itself counts by speed.
+    order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if name == "CUDA_VISIBLE_DEVICES" else {}
+    return {name: seat.visible} | order
 
 
 def _torchrun(seat: Seat, resolution: Resolution) -> dict[str, str]:
