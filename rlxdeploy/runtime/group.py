@@ -80,7 +80,7 @@ class ProcessGroup:
     ) -> None:
         """Fill *into* with the next message from *source* with *tag*; it must be of that size."""
         call = self._begin(f"recv from rank {source}", timeout, source, tag)
-        flat = _flat(_writable(into))
+        flat = _flat(into, result=True)
         if source == self.rank:
             message = self._from_self(tag)
             if len(message) != flat.nbytes:
@@ -126,7 +126,7 @@ class ProcessGroup:
     ) -> None:
         """Give every rank the *array* of rank *root*, which is the same size everywhere."""
         call = self._begin("broadcast", timeout, root)
-        flat = _flat(array if self.rank == root else _writable(array))
+        flat = _flat(array, result=self.rank != root)
         self._drive(call, gather.broadcast(self._member, flat, root))
         if self.rank != root:
             _write_back(flat, array)
@@ -141,10 +141,10 @@ class ProcessGroup:
         call = self._begin("all_gather", timeout, whole=True)
         flat = _flat(array)
         shape = (self.world, *array.shape)
-        result = np.empty(shape, array.dtype) if out is None else _writable(out)
+        result = np.empty(shape, array.dtype) if out is None else out
         if result.shape != shape or result.dtype != array.dtype:
             raise ValueError(f"all_gather: out must be {array.dtype} of shape {shape}")
-        whole = _flat(result)
+        whole = _flat(result, result=True)
         self._drive(call, gather.all_gather(self._member, flat, whole))
         _write_back(whole, result)
         return result
@@ -163,7 +163,7 @@ class ProcessGroup:
         must choose alike.
         """
         call = self._begin("all_reduce", timeout, whole=True)
-        flat = _flat(_writable(array))
+        flat = _flat(array, result=True)
         if flat.dtype.str not in _REDUCIBLE:
             raise NotSupported(
                 f"all_reduce of {array.dtype} is not supported yet; use float32 or 64"
@@ -219,8 +219,7 @@ class ProcessGroup:
         return begin(op, self._timeout if timeout is None else timeout, whole=whole)
 
     def _drive(self, call: Call, moves: Moves) -> None:
-        if self.world > 1:
-            self._guard(call, lambda: drive(self._links, moves, call))
+        self._guard(call, lambda: drive(self._links, moves, call))
 
     def _guard(
         self,
@@ -254,18 +253,17 @@ class ProcessGroup:
         return waiting.popleft()
 
 
-def _writable(array: NDArray[Any]) -> NDArray[Any]:
-    if isinstance(array, np.ndarray) and not array.flags.writeable:
-        raise ValueError("the array is read-only; results are written into it")
-    return array
+def _flat(array: NDArray[Any], *, result: bool = False) -> NDArray[Any]:
+    """Return *array* as one contiguous little-endian row: itself where it is that, else a copy.
 
-
-def _flat(array: NDArray[Any]) -> NDArray[Any]:
-    """Return *array* as one contiguous little-endian row: itself where it is that, else a copy."""
+    *result* says that something will be written into it.
+    """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected a numpy array, got {type(array).__name__}")
     if array.dtype.hasobject:
         raise TypeError(f"an array of {array.dtype} holds no bytes to send")
+    if result and not array.flags.writeable:
+        raise ValueError("the array is read-only; results are written into it")
     if _in_place(array):
         return array.reshape(-1)
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)

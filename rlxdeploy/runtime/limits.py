@@ -35,6 +35,10 @@ class Limits:
     # that does not need that rank goes on, and fails once nothing has moved for this long.
     lost_grace_s: float = 0.25
 
+    # Every rank with a link to the lost one notices for itself.  Leaving only a moment later lets
+    # all of them name that rank, and not the first one that gave up because of it.
+    lost_pause_s: float = 0.2
+
     # How long close() waits for the kernel to hand over what was sent.
     linger_s: float = 1.0
 

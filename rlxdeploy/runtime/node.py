@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from dataclasses import replace
 from typing import Any, Iterable, Mapping, Optional
 
@@ -25,14 +26,17 @@ class Node:
     def __init__(self, rank: int = 0, world: int = 1, *, limits: Optional[Limits] = None) -> None:
         self._settings = Settings(rank=rank, world=world)
         self._limits = limits or Limits()
+        self._environ: Mapping[str, str] = os.environ
 
     @classmethod
     def from_env(
         cls, environ: Optional[Mapping[str, str]] = None, *, limits: Optional[Limits] = None
     ) -> Node:
-        """Take all settings from *environ*, which is the process's own if not given."""
+        """Take everything from *environ*, which is the process's own if not given."""
         node = cls(limits=limits)
-        node._settings = Settings.from_env(os.environ if environ is None else environ)
+        if environ is not None:
+            node._environ = environ
+        node._settings = Settings.from_env(node._environ)
         return node
 
     @property
@@ -101,7 +105,7 @@ class Node:
         Raises JoinTimeout with the missing ranks and what was tried for each, SettingsError,
         NotSupported, PortInUse, RefusedError.
         """
-        report = Reporter(self._settings, os.environ)
+        report = Reporter(self._settings, self._environ)
         try:
             bringup = Bringup(self._settings, self._limits, report)
             try:
@@ -115,6 +119,6 @@ class Node:
         return group
 
     def _with(self, **changes: Any) -> Node:  # noqa: ANN401 - the fields of the settings
-        changed = type(self)(limits=self._limits)
+        changed = copy(self)
         changed._settings = replace(self._settings, **changes)  # noqa: SLF001 - a copy of this one
         return changed

@@ -210,6 +210,7 @@ class TcpLinks(Links):
 
     def _raise_lost(self, call: Call) -> NoReturn:
         first = self._lost[0]
+        time.sleep(self._limits.lost_pause_s)
         raise PeerLost(first.rank, first.address, call.op, first.lost or "")
 
     def _raise_late(self, call: Call, waiting: Sequence[Peer]) -> NoReturn:
