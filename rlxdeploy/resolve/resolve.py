@@ -1,7 +1,7 @@
 """From inventory and survey to the group: `resolve` is the stage, the rest are its parts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.names import parse_layers
@@ -11,7 +11,7 @@ from rlxdeploy.model.vocabulary import Policy, Role
 from rlxdeploy.resolve.allot import Allotted, allot
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.endpoints import Dialled, endpoints
-from rlxdeploy.resolve.entries import Entry, wanted_python
+from rlxdeploy.resolve.entries import CONTROLLER, Entry, wanted_python
 from rlxdeploy.resolve.group import Group, Stand, group
 from rlxdeploy.resolve.launch import check_groups
 from rlxdeploy.resolve.placing import place
@@ -28,6 +28,7 @@ def resolve(
     hosts have not answered and may not be left out.
     """
     report = Report(loaded)
+    controller = _as_surveyed(controller, survey)
     members = group(survey, controller, report, skip_unreachable=skip_unreachable)
     report.raise_errors()
     settled = _Settled(
@@ -64,6 +65,13 @@ class _Settled:
     allotted: Mapping[int, Allotted]
     hosts: Mapping[str, Placed]
     local: Mapping[int, tuple[int, int, int]]
+
+
+def _as_surveyed(controller: Controller, survey: Survey) -> Controller:
+    """Let a saved survey speak for its own controller: it compiles alike on every machine."""
+    facts = survey.hosts.get(CONTROLLER)
+    asked = facts.platform.python if facts else ""
+    return replace(controller, interpreter=asked) if asked else controller
 
 
 def _local(members: Group) -> dict[int, tuple[int, int, int]]:

@@ -11,6 +11,7 @@ from rlxdeploy.errors import CompileError
 from rlxdeploy.model.files import RemoteFile
 from rlxdeploy.model.survey import Device, HostFacts
 from rlxdeploy.runtime.envfile import parse_env
+from rlxdeploy.runtime.settings import Settings
 from tests.render.kit import ARCHIVE, GOLDEN, contents, rendered
 from tests.resolve.lab import GIB, machine, three
 
@@ -79,6 +80,21 @@ def test_a_torchrun_style_script_finds_its_variables() -> None:
         ["1", "3", "1", "2", "0", "10.0.0.1"],
         ["2", "3", "0", "1", "1", "10.0.0.1"],
     ]
+
+
+@pytest.mark.parametrize(("text", "machines"), [(DEMO, ()), (LAB, lab())], ids=["demo", "lab"])
+def test_the_runtime_reads_what_is_rendered(text: str, machines: tuple[HostFacts, ...]) -> None:
+    """Each environment is one that the runtime takes, with the values of the group."""
+    files = rendered(text, *machines)
+    envs = [
+        parse_env(one.content.decode())
+        for host in files.hosts.values()
+        for one in host.released
+        if one.path.startswith("env/")
+    ]
+
+    assert [Settings.from_env(env).rank for env in envs] == list(range(len(envs)))
+    assert {Settings.from_env(env).plan for env in envs} == {files.plan}
 
 
 def plans(*changes: str) -> str:

@@ -58,7 +58,7 @@ def platform(name: str = "local") -> Platform:
         init="systemd",
         systemd="252",
         libc="glibc 2.36",
-        python="/usr/bin/python3",
+        python=CONTROLLER.interpreter if name == "local" else "/usr/bin/python3",
         python_version="3.11.2",
         numpy="1.24.2",
         user="ml",

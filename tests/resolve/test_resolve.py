@@ -7,6 +7,7 @@ import pytest
 
 from rlxdeploy.errors import CompileError, Severity, Unreachable
 from rlxdeploy.model.survey import HostFacts, PortHolder
+from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.resolve import resolve
 from tests.resolve.lab import CONTROLLER, load, machine, settle, survey, three
 
@@ -39,6 +40,13 @@ def test_the_built_in_node_runs_with_the_interpreter_that_runs_us() -> None:
 
     assert seat.argv == (CONTROLLER.interpreter, "-m", "rlxdeploy.runtime")
     assert seat.why["python"] == "unwritten: on the controller, what runs rlxdeploy"
+
+
+def test_a_saved_survey_compiles_alike_on_another_controller() -> None:
+    """The interpreter is the one that was surveyed, whatever runs rlxdeploy now."""
+    elsewhere = settle("[[node]]\n", controller=Controller("/elsewhere/python"))
+
+    assert elsewhere == settle("[[node]]\n")
 
 
 def test_hosts_that_share_one_subnet_are_dialled_there() -> None:
