@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.harness.fleet import Fleet, Lend, running_fleet
+from tests.fleet.harness.host import Host
 from tests.fleet.harness.needs import unmet_need
 
 HERE = Path(__file__).parent
@@ -39,6 +40,13 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
 
     with running_fleet(say) as fleet:
         yield fleet
+
+
+@pytest.fixture(scope="module")
+def six(fleet: Fleet) -> Iterator[list[Host]]:
+    """Give six hosts, two of each release, for the tests of one file to share and leave intact."""
+    with fleet.lend(6) as hosts:
+        yield hosts
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tests.fleet.harness.controller import Controller
 from tests.fleet.harness.host import BASTION, Host
-from tests.fleet.harness.images import Release, image
+from tests.fleet.harness.images import RELEASES, Release, image
 from tests.fleet.harness.local import FleetError, locked
 from tests.fleet.harness.network import HOST_NUMBERS, Network, Port
 from tests.fleet.harness.reaper import let_reap, start_reaper
@@ -28,13 +28,15 @@ class Lend(Protocol):
 @contextmanager
 def running_fleet(say: Callable[[str], None]) -> Iterator["Fleet"]:
     """Give a fleet without hosts; end all of it on leaving, and after a SIGKILL as well."""
+    images = {release: image(release, say) for release in RELEASES}
     token = f"rlxf-{secrets.token_hex(3)}"
     with locked(REGISTRY_LOCK, REGISTRY_S):
         directory = enlist(token)
         reaper = start_reaper(token)
+    # Held here, since hosts have ended processes to see to even where the fleet fails half made.
     hosts: dict[str, Host] = {}
     try:
-        yield Fleet(token, directory, hosts, say)
+        yield Fleet(token, directory, images, hosts)
     finally:
         let_reap(reaper)
         for host in hosts.values():
@@ -45,11 +47,11 @@ class Fleet:
     """Hosts on wires of their own, and the controller that reaches them."""
 
     def __init__(
-        self, token: str, directory: Path, hosts: dict[str, Host], say: Callable[[str], None]
+        self, token: str, directory: Path, images: Mapping[Release, Path], hosts: dict[str, Host]
     ) -> None:
         self.token = token
         self._directory = directory
-        self._say = say
+        self._images = images
         self._hosts = hosts
         self._count = 0
         self._network = Network(token)
@@ -84,6 +86,8 @@ class Fleet:
 
     def discard(self, *hosts: Host) -> None:
         """Take hosts away, in whatever state they are."""
+        for host in hosts:
+            host.kill()
         for host in hosts:
             host.scrap()
             del self._hosts[host.name]
@@ -123,9 +127,7 @@ class Fleet:
         return self._controller.run(argv, timeout=timeout)
 
     def _boot(self, *specs: HostSpec) -> list[Host]:
-        releases = {spec.release for spec in specs}
-        bases = {release: image(release, self._say) for release in sorted(releases)}
-        hosts = [self._new_host(spec, bases) for spec in specs]
+        hosts = [self._new_host(spec) for spec in specs]
         self._tell_names()
         try:
             for host in hosts:
@@ -137,7 +139,7 @@ class Fleet:
             raise
         return hosts
 
-    def _new_host(self, spec: HostSpec, bases: Mapping[Release, Path]) -> Host:
+    def _new_host(self, spec: HostSpec) -> Host:
         self._count += 1
         name = spec.name or f"h{self._count}"
         if name in self._hosts:
@@ -146,7 +148,7 @@ class Fleet:
         directory = self._directory / "hosts" / name
         host = Host(replace(spec, name=name), port, self._network, self._ssh, directory)
         self._hosts[name] = host
-        host.furnish(bases[spec.release])
+        host.furnish(self._images[spec.release])
         return host
 
     def _free_port(self, place: Place) -> Port:

@@ -4,7 +4,7 @@ import errno
 from pathlib import Path
 from typing import Literal
 
-from tests.fleet.harness.local import run
+from tests.fleet.harness.local import run, usual_umask
 from tests.fleet.harness.machine import Machine, home
 from tests.fleet.harness.network import BASTION_INNER, Network, Port
 from tests.fleet.harness.spec import HostSpec
@@ -46,13 +46,15 @@ class Host(Machine):
 
     def furnish(self, base: Path) -> None:
         """Make the disk, with the users' keys and a key of the host's own, and plug the cables."""
-        super().furnish(base)
+        with usual_umask():
+            super().furnish(base)
+            for user in USERS:
+                self._give_key(user)
         self._plug()
-        for user in USERS:
-            self._give_key(user)
-        way = self.port.ssh
+        address, port = self.port.ssh
         jump = BASTION if self.port.place == "inner" else ""
-        self._ssh.enter(Way(self.name, *way, jump, new_key(self.at(_HOST_KEY))))
+        key = new_key(self.at(_HOST_KEY))
+        self._ssh.enter(Way(self.name, address, self.ipv6, port, jump, key))
 
     def scrap(self) -> None:
         """Cut the power, take disk and cables away and have the controller forget the host."""
@@ -103,11 +105,10 @@ class Host(Machine):
         self, action: Literal["DROP", "REJECT"], *, port: int = 0, source: str = ""
     ) -> None:
         """Drop or reject what comes in, from all or one address, to all or one TCP port."""
-        rule = ["--append", "INPUT"]
-        rule += ["--source", source] if source else ["!", "--in-interface", "lo"]
-        rule += ["--protocol", "tcp", "--dport", str(port)] if port else []
+        scope = ("--source", source) if source else ("!", "--in-interface", "lo")
         for tables in _tables(source):
-            self._in_network(tables, *rule, "--jump", action)
+            for rule in _rules(action, port):
+                self._in_network(tables, "--append", "INPUT", *scope, *rule)
 
     def open_firewall(self) -> None:
         """Let everything in again."""
@@ -175,3 +176,13 @@ def _tables(source: str) -> tuple[str, ...]:
     if not source:
         return "iptables", "ip6tables"
     return ("ip6tables",) if ":" in source else ("iptables",)
+
+
+def _rules(action: str, port: int) -> list[tuple[str, ...]]:
+    tcp = ("--protocol", "tcp", *(("--dport", str(port)) if port else ()))
+    if action == "DROP":
+        return [(*(tcp if port else ()), "--jump", "DROP")]
+    # A reset, since a refusal by ICMP comes back over veth before connect() has let go of its
+    # socket, and is lost.
+    reset = (*tcp, "--jump", "REJECT", "--reject-with", "tcp-reset")
+    return [reset] if port else [reset, ("--jump", "REJECT")]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, get_args
 
-from tests.fleet.harness.local import locked, run
+from tests.fleet.harness.local import locked, run, usual_umask
 
 Release = Literal["bullseye", "bookworm", "trixie"]
 RELEASES: tuple[Release, ...] = get_args(Release)
@@ -66,7 +66,7 @@ def image(release: Release, say: Callable[[str], None]) -> Path:
     ready = cache_dir() / name
     if not ready.is_dir():
         say(f"fleet: building the {release} image in {ready.parent}, once, for some minutes")
-        with locked(ready.with_name(f"{name}.lock"), BUILD_S):
+        with usual_umask(), locked(ready.with_name(f"{name}.lock"), BUILD_S):
             if not ready.is_dir():
                 _build(release, ready)
     return ready
@@ -76,8 +76,7 @@ def _build(release: Release, ready: Path) -> None:
     draft = ready.with_name(f"{ready.name}.draft")
     if draft.exists():
         shutil.rmtree(draft)
-    # Readable by the hosts' users, to whom it becomes the root directory.
-    draft.mkdir(mode=0o755)
+    draft.mkdir()
     strap = ("debootstrap", f"--keyring={_KEYRING}", "--variant=minbase")
     packages = f"--include={','.join(_PACKAGES)}"
     run((*_CONFINED, *strap, packages, release, str(draft), mirror()), timeout=BUILD_S)

@@ -1,6 +1,7 @@
 """Commands, waits and locks on this machine, each with an end."""
 
 import fcntl
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,6 +51,16 @@ def locked(path: Path, within: float) -> Iterator[None]:
     with path.open("a") as handle:
         wait_until(lambda: "" if try_lock(handle.fileno()) else f"the lock {path}", within)
         yield
+
+
+@contextmanager
+def usual_umask() -> Iterator[None]:
+    """Make what becomes a host's files readable to its users, whatever umask the tests have."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def try_lock(fd: int) -> bool:

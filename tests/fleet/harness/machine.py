@@ -11,6 +11,7 @@ import subprocess
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from tests.fleet.harness.local import FleetError, run, wait_until
 from tests.fleet.harness.runs import cgroups, drop_cgroup, members
@@ -21,11 +22,15 @@ BOOT_S = 90.0
 OFF_S = 30.0
 _DISK = "256m"
 _FUSE = Path("/dev/fuse")
+_TIMED_OUT = 124
 _SSH_LISTENS = (":0016", "0A")
 
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _INSIDE = {"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8"}
+
+# A killed nspawn leaves the lock on its directory behind, which nobody else has an eye on.
+_UNLOCKED = {"SYSTEMD_NSPAWN_LOCK": "0"}
 
 # Hosts that share a cgroup would take each other's services for their own. Under --keep-unit a
 # reboot ends nspawn with 133, and a power switch that is still on starts the machine again.
@@ -57,7 +62,7 @@ class Machine:
         run((*tmpfs, str(self._disk)))
         upper, work = self._disk / "upper", self._disk / "work"
         for path in (upper, work, self.root):
-            path.mkdir(mode=0o755)
+            path.mkdir()
         for pattern in self.spec.absent():
             for path in base.glob(pattern):
                 _white_out(upper / path.relative_to(base))
@@ -97,6 +102,12 @@ class Machine:
         enter = ("nsenter", "--target", str(self.pid1()), *_NAMESPACES, "--")
         return run((*enter, *argv), stdin=stdin, timeout=timeout, env=_INSIDE, check=check)
 
+    def dial(self, address: str, port: int = 22) -> Literal["connected", "refused", "silent"]:
+        """Say what becomes of a TCP connection from here within a second; no route is refusal."""
+        connect = f"exec 3<>/dev/tcp/{address}/{port}"
+        status = self.exec(("timeout", "1", "bash", "-c", connect), check=False).returncode
+        return "silent" if status == _TIMED_OUT else "refused" if status else "connected"
+
     def journal(self, *options: str) -> str:
         """Return the journal of all boots; *options* narrow it as journalctl's own do."""
         return self.exec(("journalctl", "--no-pager", "--output=short-iso", *options)).stdout
@@ -131,6 +142,7 @@ class Machine:
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
+                env=os.environ | _UNLOCKED,
                 start_new_session=True,
             )
 
@@ -166,14 +178,17 @@ class Machine:
         self.exec(restart if self.spec.systemd else _signal_sshd("HUP"))
         self.await_up()
 
-    def _cut(self) -> None:
-        """End all processes at one blow; the kernel still closes their connections."""
-        wait_until(self._killed, OFF_S)
-
-    def _killed(self) -> str:
+    def kill(self) -> None:
+        """Begin to end all processes at one blow; the kernel still closes their connections."""
         # PID 1 takes the rest along; killing nspawn instead would leave the rest running.
         if pid := self._find_pid1():
             os.kill(pid, signal.SIGKILL)
+
+    def _cut(self) -> None:
+        wait_until(self._killed, OFF_S)
+
+    def _killed(self) -> str:
+        self.kill()
         return "the end of its processes" if self.is_on() else ""
 
     def _lacking(self, before: int) -> str:

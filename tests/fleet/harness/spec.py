@@ -28,7 +28,7 @@ class HostSpec:
 
     def absent(self) -> Iterator[str]:
         """Yield globs of what this host lacks of its base image."""
-        modules = "usr/lib/python3/dist-packages"
+        modules = "usr/lib/python3*/dist-packages"
         if not self.python:
             yield from ("usr/bin/python3*", "usr/lib/python3*")
         if self.python and not self.numpy:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from tests.fleet.harness.local import run
 
+_PORT = 22
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -16,6 +18,7 @@ class Way:
 
     name: str
     address: str
+    ipv6: str
     port: int
     jump: str
     key: str | None
@@ -27,8 +30,11 @@ class Way:
 
     def known(self) -> str:
         """Return the host's line of known_hosts; nothing where it is not trusted."""
-        place = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
-        return f"{place} {self.key}" if self.key else ""
+        if self.key is None:
+            return ""
+        if self.port == _PORT:
+            return f"{self.address},{self.ipv6} {self.key}"
+        return f"[{self.address}]:{self.port} {self.key}"
 
 
 class SshDirectory:
