@@ -7,6 +7,7 @@ MAX_PORT = 65535
 _ADDRESS = re.compile(
     r"(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[^\]]+)?)\]|(?P<host>[^\s:\[\]]+))(?::(?P<port>[0-9]{1,5}))?"
 )
+_BARE_SIX = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%\S+)?")
 
 
 class Address(NamedTuple):
@@ -22,9 +23,14 @@ class Address(NamedTuple):
 def parse_address(text: str, port: Optional[int] = None) -> Address:
     """Read `host:port` or `[v6]:port`; *port* stands in where the text has none.
 
+    With a *port* to stand in, a bare IPv6 address needs no brackets.
+
     Raises ValueError for anything else, and for a port outside 1..65535.
     """
-    found = _ADDRESS.fullmatch(text.strip())
+    text = text.strip()
+    if port is not None and _BARE_SIX.fullmatch(text):
+        return Address(text, port)
+    found = _ADDRESS.fullmatch(text)
     if not found:
         raise ValueError(f"{text!r} is not HOST:PORT or [IPV6]:PORT")
     number = int(found["port"]) if found["port"] else port

@@ -5,6 +5,7 @@ import os
 import random
 import socket
 import threading
+import time
 from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, TypeVar, Union
 
@@ -52,6 +53,17 @@ def peers_on(host: str, world: int) -> List[str]:
     """Return free addresses for *world* ranks on *host*."""
     shown = f"[{host}]" if ":" in host else host
     return [f"{shown}:{port}" for port in free_ports(world, host)]
+
+
+def dial(host: str, port: int) -> socket.socket:
+    """Connect as soon as somebody listens."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return socket.create_connection((host, port), PATIENCE_S)
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, f"nobody listens at {host} port {port}"
+            time.sleep(0.005)
 
 
 def environment(

@@ -14,7 +14,7 @@ from rlxdeploy.runtime.group import ProcessGroup
 from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.roster import awaits, dials
 from rlxdeploy.runtime.wire.frame import hello
-from tests.runtime.cluster import PATIENCE_S, environment, fresh_host, peers_on
+from tests.runtime.cluster import PATIENCE_S, dial, environment, fresh_host, peers_on
 from tests.runtime.golden import PLAYABLE, VECTORS, Vector
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Script:
         """Return the connection to each other rank, HELLO said or heard."""
         links: Dict[int, socket.socket] = {}
         for rank in awaits(self.ours, self.vector.world, star=self.star):
-            links[rank] = self._dial()
+            links[rank] = dial(*self._address(self.ours))
             links[rank].sendall(hello(rank))
         for rank, listener in self._listeners.items():
             listener.settimeout(PATIENCE_S)
@@ -73,13 +73,6 @@ class Script:
             links[rank].settimeout(PATIENCE_S)
             assert exactly(links[rank], 13) == hello(self.ours)
         return links
-
-    def _dial(self) -> socket.socket:
-        while True:
-            try:
-                return socket.create_connection(self._address(self.ours), PATIENCE_S)
-            except ConnectionRefusedError:
-                continue
 
 
 def exactly(sock: socket.socket, count: int) -> bytes:

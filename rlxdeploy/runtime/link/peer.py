@@ -18,7 +18,6 @@ from rlxdeploy.runtime.wire.frame import Frame, Header, Kind, encode_header
 
 # Below this a copy is cheaper than a second buffer in the system call.
 _SMALL = 1024
-_NONE_YET = memoryview(b"")
 
 
 class Wanted(NamedTuple):
@@ -71,8 +70,9 @@ class Peer:
 
     def forget(self) -> None:
         """Take back what was asked for; a message under way goes to the inbox."""
-        if self._wanted is not None and self._placed:
+        if self._wanted is not None and self._wanted.into is not None and self._placed:
             self._decoder.detach()
+            self._unread += len(self._wanted.into)
         self._wanted = None
 
     def pop(self, tag: int) -> memoryview:
@@ -150,7 +150,9 @@ class Peer:
         self.lose(why(error))
 
     def _place(self, header: Header) -> memoryview:
-        if header.kind not in (Kind.SEND, Kind.HELLO):
+        if header.kind is Kind.HELLO and not header.length:
+            return new_buffer(header)
+        if header.kind is not Kind.SEND:
             raise WireError(f"it sent {header.kind.name}; the one-sided heap is not supported yet")
         wanted = self._wanted
         if (
@@ -158,13 +160,13 @@ class Peer:
             and wanted.into is not None
             and not self._placed
             and header.b == wanted.tag
-            and header.kind is Kind.SEND
             and header.length == len(wanted.into)
         ):
             self._placed = True
             return wanted.into
         if self._unread + header.length > self._limits.max_unread:
             raise WireError(f"over {self._limits.max_unread} bytes wait that nobody asked for")
+        self._unread += header.length
         return new_buffer(header)
 
     def _deliver(self, frame: Frame) -> None:
@@ -174,6 +176,4 @@ class Peer:
         if self._placed and self._wanted is not None and frame.payload is self._wanted.into:
             self._wanted = None
             return
-        message = memoryview(frame.payload)
-        self._inbox.setdefault(frame.b, deque()).append(message)
-        self._unread += len(message)
+        self._inbox.setdefault(frame.b, deque()).append(memoryview(frame.payload))
