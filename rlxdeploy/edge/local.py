@@ -68,14 +68,18 @@ class ChildSession:
 
     def send(self, data: bytes, deadline: float) -> None:
         """Hand over all of *data*, see `Session.send`."""
-        rest = memoryview(data)
         self._waiting.register(self._stdin, selectors.EVENT_WRITE)
+        lost: BrokenPipeError | None = None
         try:
-            while rest:
-                self._await(deadline, "to take what was sent")
-                rest = rest[self._write(rest) :]
+            self._push(memoryview(data), deadline)
+        except BrokenPipeError as error:
+            lost = error
         finally:
             self._waiting.unregister(self._stdin)
+        if lost:
+            self._hear_out()
+            why = f"the shell has ended: {self.complaints.strip() or 'it said nothing'}"
+            raise SessionLost(self._host.name, "send", why) from lost
 
     def read(self, deadline: float) -> bytes:
         """Return what has arrived, see `Session.read`."""
@@ -133,14 +137,18 @@ class ChildSession:
         else:
             self._tail = (self._tail + piece)[-_COMPLAINTS:]
 
-    def _write(self, rest: memoryview) -> int:
-        try:
-            return os.write(self._stdin, rest[:_PIECE])
-        except BlockingIOError:
-            return 0
-        except BrokenPipeError as error:
-            why = f"the shell has ended{': ' if self._tail else ''}{self.complaints.strip()}"
-            raise SessionLost(self._host.name, "send", why) from error
+    def _push(self, rest: memoryview, deadline: float) -> None:
+        while rest:
+            self._await(deadline, "to take what was sent")
+            with suppress(BlockingIOError):
+                rest = rest[os.write(self._stdin, rest[:_PIECE]) :]
+
+    def _hear_out(self) -> None:
+        """Take in what a child that reads no more still has to say on stderr."""
+        deadline = time.monotonic() + _LAST_WORDS_S
+        with suppress(TimeoutError):
+            while self._stderr in self._waiting.get_map():
+                self._await(deadline, "to end")
 
 
 class LocalSession(ChildSession):

@@ -28,13 +28,13 @@ home=$1/$2; glob=$3/rlx-$2@
 readlink "$home/current" | sed 's/^/current|/'
 ls -1tr "$home/releases" | sed 's/^/release|/'
 if [ -f "$home/lock" ]; then
-  sed 's/^/lock|/' "$home/lock"; pid=$(sed -n 's/^pid=//p' "$home/lock")
+  sed 's/^/lock|/' "$home/lock"; echo; pid=$(sed -n 's/^pid=//p' "$home/lock")
   sed 's/^/boot|/' /proc/sys/kernel/random/boot_id
   if [ -d /proc/self ]; then sed 's/^/process|/' "/proc/$pid/stat"
   elif kill -0 "$pid"; then echo "process|"; fi
 fi
 echo "mark|$home/deployment.json"
-sed 's/^/deployment|/' "$home/deployment.json"
+sed 's/^/deployment|/' "$home/deployment.json"; echo
 if stat -c %n / >/dev/null; then
   show() { find "$@" -exec stat -c 'stat|%f %U %s %n' {} +; }
 else

@@ -83,15 +83,17 @@ class Patience:
     quick: float = 4.0
     slow: float = 12.0
 
+    def __post_init__(self) -> None:
+        if not 0 < self.quick <= self.slow:
+            raise ValueError("quick questions get some time, and slow ones at least as much")
+
 
 def compose(questions: Sequence[Question], marker: str, patience: Patience) -> str:
     """Return the script that asks *questions*; *marker* is letters and digits, drawn at random."""
     if not re.fullmatch(r"[0-9A-Za-z]{16,64}", marker):
         raise ValueError("a marker is 16 to 64 letters and digits")
     head = _HEAD.format(path=_SYSTEM_PATH, marker=marker, piece=_PIECE)
-    tail = _TAIL.format(
-        quick=patience.quick, rest=max(0.0, patience.slow - patience.quick), marker=marker
-    )
+    tail = _TAIL.format(quick=patience.quick, rest=patience.slow - patience.quick, marker=marker)
     # The slow ones go first, so that they wait for the driver while the others are asked.
     order = sorted(enumerate(questions), key=lambda numbered: not numbered[1].slow)
     asked = "".join(_background(number, question) for number, question in order)

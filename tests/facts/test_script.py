@@ -1,0 +1,100 @@
+"""The frame around the answers: what the shell writes, and what we read of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlxdeploy.facts.question import Answer, Question
+from rlxdeploy.facts.script import Patience, Transcript, compose
+
+MARKER = "0123456789abcdef" * 2
+LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), max_size=1200)
+TEXTS = st.lists(LINES, max_size=6).map("\n".join)
+
+
+def asked(count: int) -> list[Question]:
+    return [Question(f"q{number}", "true") for number in range(count)]
+
+
+def framed(number: int, answer: Answer, size: int = 400) -> list[bytes]:
+    """Frame one answer as the script does, in pieces of *size* bytes."""
+    lines = f"{answer.text}\n{MARKER}={answer.status}".encode().split(b"\n")
+    framed = []
+    for line in lines:
+        *heads, last = [line[at : at + size] for at in range(0, len(line), size)] or [b""]
+        framed += [b"%s %d+%s\n" % (MARKER.encode(), number, head) for head in heads]
+        framed.append(b"%s %d-%s\n" % (MARKER.encode(), number, last))
+    return framed
+
+
+@given(st.lists(TEXTS, max_size=4), st.integers(0, 255), st.data())
+def test_answers_come_back_however_they_are_mixed_and_cut(
+    texts: list[str], status: int, data: st.DataObject
+) -> None:
+    """Lines of several answers in any order of arrival, cut anywhere, give the answers whole."""
+    answers = [Answer(text, status) for text in texts]
+    queues = [framed(number, answer) for number, answer in enumerate(answers)]
+    stream = f"\n{MARKER} begin\n".encode()
+    while any(queues):
+        stream += data.draw(st.sampled_from([queue for queue in queues if queue])).pop(0)
+    stream += f"\n{MARKER} end\n".encode()
+    transcript = Transcript(asked(len(texts)), MARKER)
+
+    size = data.draw(st.integers(1, 500))
+    for at in range(0, len(stream), size):
+        transcript.feed(stream[at : at + size])
+
+    assert transcript.ended
+    read = transcript.answers()
+    assert [read.given[f"q{number}"] for number in range(len(texts))] == answers
+    assert (read.unanswered, read.noisy) == ((), False)
+
+
+@given(st.binary(max_size=300))
+def test_garbage_is_no_answer(noise: bytes) -> None:
+    """Whatever a stranger writes, nothing is raised and nothing is taken for an answer."""
+    transcript = Transcript(asked(2), MARKER)
+    transcript.feed(noise + b"\n")
+
+    assert not transcript.ended
+    assert not transcript.answers().given
+
+
+@given(st.binary(max_size=300))
+def test_what_a_profile_prints_is_dropped_and_noticed(noise: bytes) -> None:
+    """Bytes before the first marker change no answer; the host is noisy if they say anything."""
+    transcript = Transcript(asked(1), MARKER)
+    transcript.feed(noise + f"\n{MARKER} begin\n".encode())
+    transcript.feed(b"".join(framed(0, Answer("yes"))))
+
+    read = transcript.answers()
+    assert read.given == {"q0": Answer("yes")}
+    assert read.noisy == any(line.strip() for line in noise.split(b"\n"))
+
+
+def test_a_json_banner_and_colours_do_not_pass_for_an_answer() -> None:
+    """A .bashrc that prints another program's JSON and an ANSI banner only makes a host noisy."""
+    transcript = Transcript(asked(1), MARKER)
+    transcript.feed(
+        b'\x1b[31m*** welcome ***\x1b[0m\n{"devices": []}' + f"\n{MARKER} begin\n".encode()
+    )
+    transcript.feed(b"".join(framed(0, Answer("{}"))))
+
+    assert transcript.answers().given == {"q0": Answer("{}")}
+    assert transcript.answers().noisy
+
+
+def test_half_an_answer_is_none() -> None:
+    """An answer whose last line never came is unanswered, by name; the others stand."""
+    transcript = Transcript(asked(2), MARKER)
+    transcript.feed(b"".join([*framed(0, Answer("whole")), *framed(1, Answer("half\nway"))[:-1]]))
+
+    assert transcript.answers().given == {"q0": Answer("whole")}
+    assert transcript.answers().unanswered == ("q1",)
+
+
+@pytest.mark.parametrize("marker", ["", "short", "with blank in the middle!", "x" * 65])
+def test_a_marker_that_could_be_guessed_or_break_the_script_is_refused(marker: str) -> None:
+    """A marker is long, and letters and digits only."""
+    with pytest.raises(ValueError, match="marker"):
+        compose(asked(1), marker, Patience())
