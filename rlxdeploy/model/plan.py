@@ -42,6 +42,15 @@ class UnitAction:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """Where the job lies on one host, and what starts it there."""
+
+    host: Host
+    tree: Tree
+    launch: str
+
+
+@dataclass(frozen=True, slots=True)
 class HostPlan:
     """One host's part: *stage* touches nothing that runs, *go* does; both empty: no change."""
 

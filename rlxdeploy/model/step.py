@@ -2,10 +2,14 @@
 
 No step carries content: files are named by path and digest, and `edge/script` finds the bytes in
 the RemoteFiles.  A step says what shall be so; none depends on the answer to an earlier one.
+*kind* tells the steps apart in a saved plan.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Discriminator
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +18,7 @@ class StoreFile:
 
     digest: str
     size: int
+    kind: Literal["store"] = "store"
 
     def __str__(self) -> str:
         return f"store {self.digest[:12]} ({self.size} bytes)"
@@ -35,6 +40,7 @@ class StageRelease:
 
     release: str
     files: tuple[ReleasedFile, ...]
+    kind: Literal["stage"] = "stage"
 
     def __str__(self) -> str:
         return f"stage release {self.release} ({len(self.files)} files)"
@@ -46,6 +52,7 @@ class StopRanks:
 
     ranks: tuple[int, ...]
     disable: bool = False
+    kind: Literal["stop"] = "stop"
 
     def __str__(self) -> str:
         return f"stop {_ranks(self.ranks)}"
@@ -56,6 +63,7 @@ class SwitchRelease:
     """Point `current` at *release*."""
 
     release: str
+    kind: Literal["switch"] = "switch"
 
     def __str__(self) -> str:
         return f"switch current to {self.release}"
@@ -73,6 +81,7 @@ class InstallFile:
     size: int
     mode: int
     owner: str = ""
+    kind: Literal["install"] = "install"
 
     def __str__(self) -> str:
         return f"install {self.path}"
@@ -83,6 +92,7 @@ class RemoveFile:
     """Have no file at *path*."""
 
     path: str
+    kind: Literal["remove"] = "remove"
 
     def __str__(self) -> str:
         return f"remove {self.path}"
@@ -91,6 +101,8 @@ class RemoveFile:
 @dataclass(frozen=True, slots=True)
 class ReloadUnits:
     """Have the service manager read the unit files again."""
+
+    kind: Literal["reload"] = "reload"
 
     def __str__(self) -> str:
         return "reload units"
@@ -107,6 +119,7 @@ class StartRanks:
     boot: bool
     release: str
     supervisor: tuple[str, ...] = ()
+    kind: Literal["start"] = "start"
 
     def __str__(self) -> str:
         return f"start {_ranks(self.ranks)}"
@@ -117,6 +130,7 @@ class MarkDeployment:
     """Have `deployment.json` with these fields; the host adds nothing."""
 
     fields: Mapping[str, object]
+    kind: Literal["mark"] = "mark"
 
     def __str__(self) -> str:
         return "write deployment.json"
@@ -127,6 +141,7 @@ class PruneReleases:
     """Keep the *keep* newest releases, and drop stored files that no job's release names."""
 
     keep: int
+    kind: Literal["prune"] = "prune"
 
     def __str__(self) -> str:
         return f"keep {self.keep} releases"
@@ -136,11 +151,13 @@ class PruneReleases:
 class RemoveJob:
     """Have nothing of the job on the host: instances stopped before, folders, units and links."""
 
+    kind: Literal["remove-job"] = "remove-job"
+
     def __str__(self) -> str:
         return "remove the job's files"
 
 
-Step = (
+Step = Annotated[
     StoreFile
     | StageRelease
     | StopRanks
@@ -151,8 +168,9 @@ Step = (
     | StartRanks
     | MarkDeployment
     | PruneReleases
-    | RemoveJob
-)
+    | RemoveJob,
+    Discriminator("kind"),
+]
 
 
 def _ranks(ranks: tuple[int, ...]) -> str:

@@ -1,0 +1,92 @@
+"""Whether the group has to form anew, and why: a restart is always a restart of all ranks."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from rlxdeploy.model.resolution import Resolution
+from rlxdeploy.model.survey import JobSeen, RankSeen, Survey
+from rlxdeploy.plan.diff import Wanted
+
+RUNNING = frozenset({"active", "activating", "reloading"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why one rank cannot go on as it is: *why* follows its name, `'s inputs changed`."""
+
+    rank: int
+    why: str
+
+
+def causes(
+    resolution: Resolution, wanted: Mapping[str, tuple[Wanted, ...]], survey: Survey
+) -> tuple[Cause, ...]:
+    """Return every reason for which the group has to start, by rank; none if it may run on."""
+    found: dict[Cause, None] = {}
+    for host in resolution.hosts:
+        ranks = tuple(seat.rank for seat in resolution.on(host))
+        job = survey.hosts[host].job
+        found |= dict.fromkeys(_not_running(ranks, job))
+        if job.deployed is not None:
+            changed = (one for one in wanted[host] if one.differs(job.files.get(one.path)))
+            found |= dict.fromkeys(_changed(changed, ranks))
+    return tuple(sorted(found, key=lambda cause: (cause.why, cause.rank)))
+
+
+def _not_running(ranks: tuple[int, ...], job: JobSeen) -> Iterator[Cause]:
+    seen = {one.rank: one for one in job.ranks}
+    for rank in ranks:
+        one = seen.get(rank)
+        if one is None:
+            yield Cause(rank, " is new")
+        elif one.active not in RUNNING:
+            yield Cause(rank, f" does not run ({_how(one)})")
+
+
+def _how(seen: RankSeen) -> str:
+    exited = "" if seen.exit_status is None else f", exit {seen.exit_status}"
+    return f"{seen.active}{exited}"
+
+
+def _changed(changed: Iterator[Wanted], ranks: tuple[int, ...]) -> Iterator[Cause]:
+    for one in changed:
+        # Each rank has files of its own under the same names: naming them says no more.
+        own = one.file.path.startswith(("env/", "process/"))
+        which = "" if own else f" ({one.file.path})"
+        yield from (
+            Cause(rank, f"'s inputs changed{which}") for rank in one.file.restarts if rank in ranks
+        )
+
+
+def because(found: tuple[Cause, ...], everyone: tuple[int, ...], *, first: bool) -> tuple[str, ...]:
+    """Return one line a reason, each saying what follows from it."""
+    if first:
+        return (f"nothing is deployed yet; {named(everyone)} {_verb('start', everyone)}",)
+    follows = f"{named(everyone)} {_verb('restart', everyone)}"
+    lines: dict[str, set[int]] = {}
+    for cause in found:
+        lines.setdefault(cause.why, set()).add(cause.rank)
+    return tuple(f"{named(ranks)}{_plural(why, ranks)}; {follows}" for why, ranks in lines.items())
+
+
+def _verb(word: str, ranks: Collection[int]) -> str:
+    return f"{word}s" if len(ranks) == 1 else word
+
+
+def _plural(why: str, ranks: Collection[int]) -> str:
+    if len(ranks) == 1:
+        return why
+    return why.replace(" is ", " are ", 1).replace(" does ", " do ", 1)
+
+
+def named(ranks: Collection[int]) -> str:
+    """Return `rank 2` or `ranks 0-2, 5`, the dash being an en dash."""
+    ordered = sorted(ranks)
+    spans: list[list[int]] = []
+    for rank in ordered:
+        if spans and rank == spans[-1][-1] + 1:
+            spans[-1].append(rank)
+        else:
+            spans.append([rank])
+    words = [str(s[0]) if len(s) == 1 else f"{s[0]}\N{EN DASH}{s[-1]}" for s in spans]
+    return f"{'rank' if len(ordered) == 1 else 'ranks'} {', '.join(words)}"

@@ -1,0 +1,104 @@
+"""The stage from RemoteFiles and Survey to Plan."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from rlxdeploy.errors import Finding, Severity
+from rlxdeploy.model.files import RemoteFiles
+from rlxdeploy.model.plan import HostPlan, Plan, RankRow, Site
+from rlxdeploy.model.resolution import Resolution, Seat
+from rlxdeploy.model.survey import Survey
+from rlxdeploy.plan.clear import clearing
+from rlxdeploy.plan.diff import Wanted, wanted_files
+from rlxdeploy.plan.epoch import because, causes, named
+from rlxdeploy.plan.guard import lost_hosts, refuse
+from rlxdeploy.plan.hosts import Aim, Epoch, host_plan
+from rlxdeploy.plan.order import Order
+
+# How each host should be in a generation.
+RenderAt = Callable[[int], RemoteFiles]
+
+
+def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order: Order) -> Plan:
+    """Return the steps from the hosts as surveyed to the group as resolved.
+
+    The generation is the surveyed one, and one more where the group restarts.  Raises CompileError
+    where a host belongs to another deployment (unless *order.adopt*), was not surveyed, or changes
+    its launch; and what *render_at* raises.
+    """
+    refuse(resolution, survey, order)
+    deployed = [survey.hosts[host].job.deployed for host in resolution.hosts]
+    generation = max((one.generation for one in deployed if one is not None), default=0)
+    same = render_at(generation)
+    found = causes(resolution, _wanted(resolution, same), survey)
+    files = render_at(generation + 1) if found else same
+    aim = Aim(resolution, files, order, Epoch(bool(found), found))
+    hosts = {
+        name: host_plan(placed, survey.hosts[name].job, aim)
+        for name, placed in resolution.hosts.items()
+    }
+    left = {name: site for name, site in order.left.items() if name not in resolution.hosts}
+    lost = dict(lost_hosts(left, survey, order))
+    cleared = dict(_cleared(left, lost, survey))
+    everyone = tuple(seat.rank for seat in resolution.seats if seat.managed)
+    first = not any(deployed)
+    return Plan(
+        job=resolution.job,
+        world=resolution.world,
+        topology=str(resolution.topology),
+        release=files.release,
+        plan=files.plan,
+        generation=files.generation,
+        deployment=order.deployment,
+        join=order.ready,
+        join_timeout=order.join_timeout,
+        hosts={**hosts, **cleared},
+        ranks=tuple(_row(seat, resolution, hosts) for seat in resolution.seats),
+        why=because(found, everyone, first=first) if found else (),
+        notices=(*resolution.notices, *lost.values(), *_unmanaged(resolution, aim.epoch)),
+        explained=_explained(resolution),
+    )
+
+
+def _wanted(resolution: Resolution, files: RemoteFiles) -> Mapping[str, tuple[Wanted, ...]]:
+    return {
+        name: wanted_files(files.hosts[name], placed.tree)
+        for name, placed in resolution.hosts.items()
+    }
+
+
+def _cleared(
+    left: Mapping[str, Site], lost: Mapping[str, Finding], survey: Survey
+) -> Iterator[tuple[str, HostPlan]]:
+    for name, site in left.items():
+        if name not in lost:
+            part = clearing(site, survey.hosts[name].job, "its host left the group")
+            if not part.empty:
+                yield name, part
+
+
+def _row(seat: Seat, resolution: Resolution, hosts: Mapping[str, HostPlan]) -> RankRow:
+    part = hosts.get(seat.host)
+    actions = {one.rank: one.action for one in part.actions} if part else {}
+    placed = resolution.hosts.get(seat.host)
+    return RankRow(
+        rank=seat.rank,
+        node=seat.node,
+        host=seat.host,
+        device=", ".join(seat.devices),
+        address="" if seat.peer is None else str(seat.peer),
+        launch=str(placed.launch) if placed and seat.managed else "",
+        action=actions.get(seat.rank, "keep") if seat.managed else "unmanaged",
+        managed=seat.managed,
+    )
+
+
+def _unmanaged(resolution: Resolution, epoch: Epoch) -> Iterator[Finding]:
+    ranks = tuple(seat.rank for seat in resolution.seats if not seat.managed)
+    if ranks and epoch.restart:
+        what = f"{named(ranks)}: not managed, start again by hand when the others do"
+        yield Finding(what, severity=Severity.NOTICE)
+
+
+def _explained(resolution: Resolution) -> Mapping[str, Mapping[str, str]]:
+    hosts = {f"host {name}": placed.why for name, placed in resolution.hosts.items()}
+    return hosts | {f"rank {seat.rank}": seat.why for seat in resolution.seats}

@@ -1,0 +1,34 @@
+"""What planning needs besides the machines: who asks, since when, and what is remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rlxdeploy.model.plan import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The circumstances of one plan.
+
+    *deployment* is the id of this inventory's job; *owner*, *controller* and *inventory* are what
+    others read on the hosts, *now* is the wall clock in seconds.  *ready* is notify or exec, *boot*
+    tells whether units start at boot.  *adopt* takes over what another deployment id has put there.
+
+    *left* are the recorded hosts, by name; those that the resolution no longer has are cleared.
+    *known* maps digests to contents that the controller still has, for the diff of a changed file.
+    *secret* keys the digests that stand for secrets; *keep* is how many releases stay on a host.
+    """
+
+    deployment: str
+    owner: str
+    controller: str
+    inventory: str
+    now: float
+    ready: str
+    join_timeout: float
+    boot: bool
+    adopt: bool = False
+    left: Mapping[str, Site] = field(default_factory=dict)
+    known: Mapping[str, bytes] = field(default_factory=dict)
+    secret: bytes = b""
+    keep: int = 3

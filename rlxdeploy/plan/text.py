@@ -1,0 +1,105 @@
+"""A plan as lines a person reads; the command line colours and prints them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rlxdeploy.model.plan import Change, FileChange, HostPlan, Plan, RankRow
+from rlxdeploy.plan.epoch import named
+
+
+class Tone(StrEnum):
+    """What a line is, for whoever colours it."""
+
+    PLAIN = "plain"
+    HEAD = "head"
+    CREATED = "created"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    QUIET = "quiet"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its line break."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+_MARKS = {Change.CREATED: "+", Change.CHANGED: "~", Change.REMOVED: "-"}
+_DIFF_TONES = {"+": Tone.CREATED, "-": Tone.REMOVED, "@": Tone.QUIET}
+_COLUMNS = ("rank", "node", "host", "device", "address", "launch", "action")
+
+
+def plan_lines(plan: Plan, *, diff: bool = True) -> Iterator[Line]:
+    """Yield the whole plan: the group, why it starts, who is where, and each host's part."""
+    hosts = sum(1 for part in plan.hosts.values() if part.launch)
+    topology = f" in a {plan.topology}" if plan.topology else ""
+    where = f"{_count(plan.world, 'rank')}{topology} on {_count(hosts, 'host')}"
+    yield Line(f"{plan.job}: {where}", Tone.HEAD)
+    yield from (Line(f"  {line}") for line in plan.why)
+    if plan.ranks:
+        yield Line("")
+        yield from _table(plan.ranks)
+    for name, part in plan.hosts.items():
+        if not part.empty:
+            yield Line("")
+            yield from _host(name, part, diff=diff)
+    if plan.notices:
+        yield Line("")
+    yield from (Line(f"{one.severity}: {one}", Tone.NOTICE) for one in plan.notices)
+    yield Line("")
+    yield Line(summary(plan), Tone.HEAD)
+
+
+def summary(plan: Plan) -> str:
+    """Return one line that counts files by change and ranks by action."""
+    if plan.empty:
+        return "Nothing to change."
+    changes = [one.change for part in plan.hosts.values() for one in part.changes]
+    words = [
+        f"{_count(changes.count(change), 'file')} {change}"
+        for change in Change
+        if change in changes
+    ]
+    for action in ("start", "restart", "stop"):
+        ranks = {
+            one.rank for part in plan.hosts.values() for one in part.actions if one.action == action
+        }
+        words += [f"{named(ranks)} to {action}"] if ranks else []
+    touched = sum(1 for part in plan.hosts.values() if not part.empty)
+    return f"{_count(touched, 'host')} to change: {', '.join(words) or 'marks only'}."
+
+
+def _table(ranks: tuple[RankRow, ...]) -> Iterator[Line]:
+    rows = [[str(getattr(row, column)) or "-" for column in _COLUMNS] for row in ranks]
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
+    for tone, cells in ((Tone.QUIET, list(_COLUMNS)), *((Tone.PLAIN, row) for row in rows)):
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        yield Line(f"  {'  '.join(padded).rstrip()}", tone)
+
+
+def _host(name: str, part: HostPlan, *, diff: bool) -> Iterator[Line]:
+    yield Line(f"{name} ({part.launch})", Tone.HEAD)
+    for change in part.changes:
+        yield from _change(change, diff=diff)
+    for action in part.actions:
+        yield Line(f"  {action.action} rank {action.rank}: {action.why}")
+    if part.stage:
+        yield Line(f"  first: {'; '.join(map(str, part.stage))}", Tone.QUIET)
+    if part.go:
+        yield Line(f"  then: {'; '.join(map(str, part.go))}", Tone.QUIET)
+
+
+def _change(change: FileChange, *, diff: bool) -> Iterator[Line]:
+    source = f" from {change.source}" if change.source else ""
+    size = f" ({change.size} bytes{source})"
+    yield Line(f"  {_MARKS[change.change]} {change.path}{size}", Tone(change.change.value))
+    for line in change.diff.splitlines() if diff else ():
+        yield Line(f"      {line}", _DIFF_TONES.get(line[:1], Tone.PLAIN))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
