@@ -96,6 +96,15 @@ class CollectiveTimeout(GroupError):
         self.op, self.seconds, self.missing = op, seconds, tuple(missing)
 
 
+class CollectiveMismatch(GroupError):
+    """Ranks made different calls; *calls* maps each rank that was compared to what it called."""
+
+    def __init__(self, calls: Mapping[int, str]) -> None:
+        said = "; ".join(f"rank {rank} called {call}" for rank, call in sorted(calls.items()))
+        super().__init__(f"the ranks made different calls: {said}")
+        self.calls = dict(calls)
+
+
 class GroupClosed(GroupError):
     """The group was closed, aborted or has failed; leave and join again."""
 

@@ -39,6 +39,9 @@ class Limits:
     # all of them name that rank, and not the first one that gave up because of it.
     lost_pause_s: float = 0.2
 
+    # How long a rank that leaves tries to tell the others why: whoever reads at all, reads sooner.
+    farewell_s: float = 0.25
+
     # How long close() waits for the kernel to hand over what was sent.
     linger_s: float = 1.0
 
