@@ -51,7 +51,7 @@ echo "data_home=$data_home"
 echo "runtime_dir=$runtime_dir"
 """
 
-_SUDO = '[ "$(id -u)" = 0 ] || sudo -n true && echo yes'
+_SUDO = '[ "$(id -u)" = 0 ] || { sudo -n true && echo yes; }'
 
 # A manager that only a login session keeps alive answers there and not to a bare exec.
 _USER_MANAGER = """\

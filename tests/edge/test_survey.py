@@ -97,6 +97,40 @@ def test_this_machine_is_told_through_every_shell(shell: tuple[str, ...], home: 
     assert (facts.job.deployed, dict(facts.job.files), facts.job.ranks) == (None, {}, ())
 
 
+@pytest.mark.skipif("busybox" not in SHELLS, reason="this machine has no busybox")
+def test_busyboxs_own_tools_tell_the_same(
+    deployed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With awk, df, find, ip, stat and all the others from busybox no answer differs."""
+    common = ask(Enquiry("demo", folders=("/",)))
+    applets = tmp_path / "applets"
+    applets.mkdir()
+    subprocess.run(["busybox", "--install", "-s", applets], check=True)
+    monkeypatch.setenv("PATH", f"{applets}:{os.environ['PATH']}")
+
+    facts = ask(Enquiry("demo", folders=("/",)), over("busybox", "ash"))
+
+    assert facts.job == common.job
+    assert facts.job.current == deployed.joinpath("current").readlink().name
+    assert [i.addresses for i in facts.network.interfaces] == [
+        i.addresses for i in common.network.interfaces
+    ]
+    assert (facts.hardware.cores, facts.hardware.ram_total) == (
+        common.hardware.cores,
+        common.hardware.ram_total,
+    )
+    assert set(facts.hardware.disk_free) == {"/"}
+    assert facts.unanswered == ()
+
+
+def test_root_needs_no_sudo() -> None:
+    """What says that sudo works without a password is never said of root."""
+    system = ask(Enquiry("demo")).platform
+
+    assert not (system.uid == 0 and system.sudo)
+    assert not ask(Enquiry("demo", sudo=False)).platform.sudo
+
+
 def test_a_healthy_machine_answers_at_once() -> None:
     """The best of three surveys takes under four tenths of a second."""
     times = []
