@@ -13,7 +13,7 @@ from rlxdeploy.model.check_nodes import NODE_CHECKS
 from rlxdeploy.model.cidr import parse_cidr
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.locate import KeyPath
-from rlxdeploy.model.vocabulary import Security, Wire
+from rlxdeploy.model.vocabulary import Policy, Security, Wire
 from rlxdeploy.model.world import active_nodes, dialled_addresses, is_on_loopback
 
 Check = Callable[[Loaded], Iterator[Finding]]
@@ -138,7 +138,10 @@ def _master_port(loaded: Loaded) -> Iterator[Finding]:
 
 
 def _placement_layers(loaded: Loaded) -> Iterator[Finding]:
-    if loaded.written(("placement",)) and loaded.inventory.placement.n_layers is None:
+    placement = loaded.inventory.placement
+    if placement.policy is Policy.MANUAL:
+        return
+    if loaded.written(("placement",)) and placement.n_layers is None:
         finding = loaded.finding(("placement",), "without n_layers, no LAYERS is rendered")
         yield _as(Severity.NOTICE, finding)
 

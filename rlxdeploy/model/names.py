@@ -49,6 +49,8 @@ def refused_character(text: str) -> str:
     LF and TAB pass; other controls and Unicode noncharacters do not: systemd drops the whole unit
     for one of them.
     """
+    if text.isascii() and text.isprintable():
+        return ""
     for char in text:
         if char not in "\n\t" and (unicodedata.category(char) == "Cc" or _is_noncharacter(char)):
             return char

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.locate import KeyPath
-from rlxdeploy.model.vocabulary import Launch, Provision, Role, Security, Wire
+from rlxdeploy.model.vocabulary import Launch, Policy, Provision, Role, Security, Wire
 from rlxdeploy.model.world import dialled_addresses, is_on_loopback
 
 Test = Callable[[object], bool]
@@ -71,8 +71,12 @@ NO_EFFECT: Final = (
     Row(("model",)),
     Row(("seq",)),
     Row(("reserve_ram_gb",)),
-    Row(("placement", "policy")),
     Row(("placement", "objective", "*")),
+)
+
+# Under policy manual, a rank's LAYERS are its node's.
+NO_EFFECT_UNLESS_MANUAL: Final = (
+    Row(("placement", "policy")),
     Row(("node", "*", "layers")),
 )
 
@@ -85,12 +89,14 @@ def unsupported(loaded: Loaded) -> tuple[Finding, ...]:
 
 def without_effect(loaded: Loaded) -> tuple[Finding, ...]:
     """Return a notice for each key written that is read by upstream's tools and not by us."""
+    manual = loaded.inventory.placement.policy is Policy.MANUAL
+    rows = NO_EFFECT if manual else NO_EFFECT + NO_EFFECT_UNLESS_MANUAL
     return tuple(
         replace(
             loaded.finding(path, "accepted; it has no effect in rlxdeploy"),
             severity=Severity.NOTICE,
         )
-        for path in _matching(loaded, NO_EFFECT)
+        for path in _matching(loaded, rows)
     )
 
 

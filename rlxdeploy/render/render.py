@@ -9,7 +9,7 @@ from rlxdeploy.model.resolution import Placed, Resolution, Seat
 from rlxdeploy.model.vocabulary import Launch
 from rlxdeploy.render.environment import env_file
 from rlxdeploy.render.inputs import Inputs
-from rlxdeploy.render.jobfiles import job_files
+from rlxdeploy.render.jobfiles import group_context, job_files
 from rlxdeploy.render.process import process_file
 from rlxdeploy.render.service import service_of
 from rlxdeploy.render.templates import Templates
@@ -56,12 +56,19 @@ class _Renderer:
         self._service = service_of(self._job)
         self._templates = Templates(inputs)
         self._digest = hashlib.sha256(inputs.archive).hexdigest()
+        self._group = group_context(resolution)
+        self._peers = ",".join(resolution.peers)
+        self._seats: dict[str, list[Seat]] = {}
+        for seat in resolution.seats:
+            if seat.managed:
+                self._seats.setdefault(seat.host, []).append(seat)
         self.plan = plan_hash(resolution, self._digest, generation)
 
     def host(self, placed: Placed) -> HostFiles:
         """Return the files of one host; raises CompileError."""
-        seats = self._resolution.on(placed.host.name)
-        theirs = job_files(placed, self._resolution, self._inputs, self._templates)
+        seats = tuple(self._seats.get(placed.host.name, ()))
+        ranks = tuple(seat.rank for seat in seats)
+        theirs = job_files(placed, ranks, self._group, self._inputs, self._templates)
         process = placed.launch == Launch.PROCESS
         released = [self._env(placed, seat) for seat in seats]
         installed: Iterable[RemoteFile] = ()
@@ -73,20 +80,20 @@ class _Renderer:
             host=placed.host.name,
             released=(*released, *theirs.released),
             installed=(*installed, *theirs.installed),
-            stored=(self._archive(placed, seats),),
+            stored=(self._archive(placed, ranks),),
         )
 
     def _env(self, placed: Placed, seat: Seat) -> RemoteFile:
         archive = placed.tree.stored(self._digest)
-        around = Around(self._resolution, self._job, placed.tree, self.plan, archive)
+        around = Around(self._resolution, self._peers, self._job, placed.tree, self.plan, archive)
         sections = rank_sections(seat, around)
         return env_file(seat, sections, self._resolution, self._inputs, self._templates)
 
-    def _archive(self, placed: Placed, seats: tuple[Seat, ...]) -> RemoteFile:
+    def _archive(self, placed: Placed, ranks: tuple[int, ...]) -> RemoteFile:
         return RemoteFile(
             path=placed.tree.stored(self._digest),
             content=self._inputs.archive,
             mode=0o644,
             source="rlxdeploy.runtime",
-            restarts=tuple(seat.rank for seat in seats),
+            restarts=ranks,
         )

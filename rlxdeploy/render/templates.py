@@ -1,8 +1,8 @@
 """Texts from templates: a name that is not there is an error, never an empty place."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from jinja2 import DictLoader, Environment, StrictUndefined, TemplateError
+from jinja2 import DictLoader, Environment, StrictUndefined, Template, TemplateError
 
 from rlxdeploy.errors import CompileError, Finding, Place
 from rlxdeploy.render.inputs import Inputs
@@ -35,28 +35,31 @@ class Templates:
 
     def render(self, name: str, context: Mapping[str, object]) -> bytes:
         """Return the template *name* filled in; raises CompileError with its line."""
-        return self.fill(self._texts[name].encode(), name, context)
+        return _filled(lambda: self._environment.get_template(name), name, context)
 
     def fill(self, text: bytes, name: str, context: Mapping[str, object]) -> bytes:
         """Return *text*, which is the file *name*, filled in; raises CompileError with its line."""
-        try:
-            return self._environment.from_string(text.decode()).render(context).encode()
-        except (TemplateError, ValueError, TypeError) as error:
-            line = getattr(error, "lineno", None) or _line_of(error)
-            raise CompileError(
-                [Finding(str(error), Place(name, line, 1 if line else 0))]
-            ) from error
+        return _filled(lambda: self._environment.from_string(text.decode()), name, context)
+
+
+def _filled(parsed: Callable[[], Template], name: str, context: Mapping[str, object]) -> bytes:
+    try:
+        return parsed().render(context).encode()
+    except (TemplateError, ValueError, TypeError) as error:
+        line = getattr(error, "lineno", None) or _line_of(error, name)
+        place = Place(name, line, 1 if line else 0)
+        raise CompileError([Finding(str(error), place)]) from error
 
 
 def _quoted(value: object) -> str:
     return env_value(str(value))
 
 
-def _line_of(error: BaseException) -> int:
+def _line_of(error: BaseException, name: str) -> int:
     """Return the line in the template that was being filled in, 0 if none is known."""
     trace, line = error.__traceback__, 0
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == "<template>":
+        if trace.tb_frame.f_code.co_filename in ("<template>", name):
             line = trace.tb_lineno
         trace = trace.tb_next
     return line

@@ -28,9 +28,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the ranks of one host have in common; *archive* is the runtime's path there."""
+    """What the ranks of one host have in common.
+
+    *archive* is the runtime's path there; *peers* is PEERS, which is long and the same for all.
+    """
 
     resolution: Resolution
+    peers: str
     job: Job
     tree: Tree
     plan: str
@@ -77,7 +81,7 @@ def _group(seat: Seat, around: Around) -> dict[str, str]:
     return {
         "RANK": str(seat.rank),
         "WORLD": str(resolution.world),
-        "PEERS": ",".join(resolution.peers),
+        "PEERS": around.peers,
         "TOPOLOGY": resolution.topology,
         "HEAP_MB": str(around.job.heap_mb),
     }

@@ -13,8 +13,7 @@ from rlxdeploy.resolve.address import Ask, Rule, Settled, peer_addresses
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.group import Group, Stand
 from rlxdeploy.resolve.report import Report
-
-_LAST_PORT = 65535
+from rlxdeploy.resolve.targets import LAST_PORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def _ports(dialled: Sequence[Stand], data_port: int, report: Report) -> Iterator
         count = counts.get((stand.machine, base), 0)
         counts[stand.machine, base] = count + 1
         said = "addr" if written else "data_port"
-        if base + count > _LAST_PORT:
+        if base + count > LAST_PORT:
             what = f"rank {stand.rank} would get port {base + count}, which does not exist"
             report.error(_port_key(stand), what, "start lower")
         yield base + count, f"{said} {base}" + (f" + {count}" if count else "")

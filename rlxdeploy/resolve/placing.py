@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from rlxdeploy.model.host import Tree
 from rlxdeploy.model.resolution import Placed
 from rlxdeploy.model.survey import HostFacts, Survey
-from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.model.vocabulary import Hardening, Launch
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.entries import Entry, Wanted, wanted_python
 from rlxdeploy.resolve.group import Group
 from rlxdeploy.resolve.launch import choose_launch, tree
 from rlxdeploy.resolve.programs import check_python, python_path
 from rlxdeploy.resolve.report import Report
-from rlxdeploy.resolve.targets import asked_python
+from rlxdeploy.resolve.targets import asked_pythons
 
 
 def place(
@@ -27,8 +27,15 @@ def place(
         found.setdefault(host, []).append(entry)
     for other, host in members.merged.items():
         report.notice((), f"{other} is {host} under another name: one machine, planned once")
+    asked = asked_pythons(report.loaded, controller.interpreter)
     placed = {
-        host: _placed(survey.hosts[host], few, controller, report) for host, few in found.items()
+        host: _placed(
+            survey.hosts[host],
+            [(one, wanted_python(report.loaded, one, controller.interpreter)) for one in few],
+            asked[host],
+            report,
+        )
+        for host, few in found.items()
     }
     _tell_of_all(placed, report)
     return placed
@@ -40,18 +47,24 @@ def _tell_of_all(placed: Mapping[str, Placed], report: Report) -> None:
     if mortal:
         what = f"process launch does not survive a reboot (on {', '.join(mortal)})"
         report.notice(("job", "launch"), what)
+    job = report.loaded.inventory.job
+    key = ("job", "hardening")
+    bare = [name for name, one in placed.items() if one.launch != Launch.SYSTEMD]
+    if bare and report.loaded.written(key) and job.hardening is not Hardening.OFF:
+        what = f"only the system's manager can apply all of it (not so on {', '.join(bare)})"
+        report.warning(key, what)
     rooted = [name for name, one in placed.items() if one.user == "root"]
-    if rooted and report.loaded.inventory.job.user is None:
+    if rooted and job.user is None:
         what = f"the ranks run as root (on {', '.join(rooted)})"
         report.warning(("job", "user"), what, "write user, or log in as somebody else")
 
 
-def _placed(facts: HostFacts, found: list[Entry], controller: Controller, report: Report) -> Placed:
+def _placed(
+    facts: HostFacts, wanted: list[tuple[Entry, Wanted]], asked: str, report: Report
+) -> Placed:
     loaded = report.loaded
     started = choose_launch(facts, report)
     here = tree(loaded.job, started.launch, facts.platform)
-    wanted = [(entry, wanted_python(loaded, entry, controller.interpreter)) for entry in found]
-    asked = asked_python(loaded, facts.host.name, controller.interpreter)
     check_python(wanted, asked, started.launch, facts, report)
     _tell(facts, here, report)
     return Placed(

@@ -7,9 +7,10 @@ from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.names import parse_layers
 from rlxdeploy.model.resolution import Endpoint, Placed, Resolution, Seat, Share
 from rlxdeploy.model.survey import Survey
-from rlxdeploy.model.vocabulary import Policy, Role
+from rlxdeploy.model.vocabulary import Hardening, Policy, Role
 from rlxdeploy.resolve.allot import Allotted, allot
 from rlxdeploy.resolve.controller import Controller
+from rlxdeploy.resolve.devices import CPU
 from rlxdeploy.resolve.endpoints import Dialled, endpoints
 from rlxdeploy.resolve.entries import CONTROLLER, Entry, wanted_python
 from rlxdeploy.resolve.group import Group, Stand, group
@@ -38,9 +39,7 @@ def resolve(
         local=_local(members),
     )
     seats = _seats(members, settled, controller, report)
-    for name, placed in settled.hosts.items():
-        labels = {seat.devices[0] for seat in seats if seat.managed and seat.host == name}
-        check_groups(survey.hosts[name], placed.user, labels, report)
+    _check_devices(seats, settled.hosts, survey, report)
     report.raise_errors()
     job = loaded.inventory.job
     return Resolution(
@@ -127,6 +126,24 @@ def _seat(stand: Stand, settled: _Settled, controller: Controller, report: Repor
             **({"python": runs.why} if runs.why else {}),
         },
     )
+
+
+def _check_devices(
+    seats: tuple[Seat, ...], hosts: Mapping[str, Placed], survey: Survey, report: Report
+) -> None:
+    """Warn where a rank's account or its hardening keeps it from its devices."""
+    labels: dict[str, set[str]] = {name: set() for name in hosts}
+    strict = report.loaded.inventory.job.hardening is Hardening.STRICT
+    for seat in seats:
+        if seat.managed:
+            labels[seat.host].add(seat.devices[0])
+        # Where the device is written, the inventory's own check has said so.
+        unwritten = report.loaded.inventory.node[seat.index].device is None
+        if strict and unwritten and seat.devices[0] != CPU:
+            what = f"hardening strict hides {seat.devices[0]} from rank {seat.rank}"
+            report.warning(("job", "hardening"), what, 'write hardening = "gpu"')
+    for name, placed in hosts.items():
+        check_groups(survey.hosts[name], placed.user, labels[name], report)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from rlxdeploy.model.targets import Enquiry, Target, Targets
 from rlxdeploy.resolve.entries import CONTROLLER, Entry, entries, wanted_python
 
 PYTHONS = frozenset({"python", "python3"})
+LAST_PORT = 65535
 
 
 def targets(loaded: Loaded, interpreter: str = "python3") -> Targets:
@@ -22,16 +23,22 @@ def targets(loaded: Loaded, interpreter: str = "python3") -> Targets:
             raise CompileError([finding])
         if entry.node.managed:
             by_host.setdefault(entry.host.name, []).append(entry)
-    return Targets(tuple(_target(loaded, found, interpreter) for found in by_host.values()))
+    asked = asked_pythons(loaded, interpreter)
+    return Targets(
+        tuple(_target(loaded, found, interpreter, asked[host]) for host, found in by_host.items())
+    )
 
 
-def asked_python(loaded: Loaded, host: str, interpreter: str) -> str:
-    """Return the interpreter that the survey of *host* asks for its version and numpy."""
-    on_host = (one for one in entries(loaded) if one.node.managed and one.host.name == host)
-    return wanted_python(loaded, next(on_host), interpreter).program
+def asked_pythons(loaded: Loaded, interpreter: str) -> dict[str, str]:
+    """Return the interpreter that the survey of each host asks for its version and numpy."""
+    asked: dict[str, str] = {}
+    for entry in entries(loaded):
+        if entry.node.managed:
+            asked.setdefault(entry.host.name, wanted_python(loaded, entry, interpreter).program)
+    return asked
 
 
-def _target(loaded: Loaded, found: list[Entry], interpreter: str) -> Target:
+def _target(loaded: Loaded, found: list[Entry], interpreter: str, asked: str) -> Target:
     job, network = loaded.inventory.job, loaded.inventory.network
     pythons = [wanted_python(loaded, entry, interpreter).program for entry in found]
     command = [] if job.command is None else [job.command[0]]
@@ -46,7 +53,7 @@ def _target(loaded: Loaded, found: list[Entry], interpreter: str) -> Target:
             ports=(*_ports(found, network.data_port), network.master_port),
             folders=tuple(dict.fromkeys(folder for folder in folders if folder)),
             user=job.user,
-            python=asked_python(loaded, first.host.name, interpreter),
+            python=asked,
         ),
         nodes=tuple(entry.index for entry in found),
         place=loaded.place_of(first.key("ssh")),
@@ -59,4 +66,5 @@ def _ports(found: list[Entry], data_port: int) -> tuple[int, ...]:
     for entry in found:
         base = (entry.addr.port if entry.addr else None) or data_port
         slots[base] = slots.get(base, 0) + entry.node.slots
-    return tuple(base + count for base, total in slots.items() for count in range(total))
+    ports = (base + count for base, total in slots.items() for count in range(total))
+    return tuple(port for port in ports if port <= LAST_PORT)

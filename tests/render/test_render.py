@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -255,3 +256,21 @@ def test_hosts_without_an_ssh_name_do_not_change_the_release_of_others() -> None
 
     assert rendered(LAB, a, b).release != rendered(changed, a, b).release
     assert rendered(LAB, a, replace(b, unanswered=())).release == rendered(LAB, a, b).release
+
+
+def test_two_thousand_hosts_compile_in_seconds() -> None:
+    """A mesh of that size resolves and renders from its survey while a person waits."""
+    count = 2000
+    text = LAB[: LAB.index("[[node]]")] + "".join(
+        f'[[node]]\nssh = "h{number}"\n' for number in range(count)
+    )
+    machines = [
+        machine(f"h{number}", f"10.0.{number // 250}.{number % 250 + 1}/16", job_groups=("ml",))
+        for number in range(count)
+    ]
+
+    started = time.monotonic()
+    files = rendered(text, *machines)
+
+    assert len(files.hosts) == count
+    assert time.monotonic() - started < 15

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from rlxdeploy.errors import CompileError, Severity, Unreachable
-from rlxdeploy.model.survey import HostFacts, PortHolder
+from rlxdeploy.model.survey import Device, HostFacts, PortHolder
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.resolve import resolve
-from tests.resolve.lab import CONTROLLER, load, machine, settle, survey, three
+from tests.resolve.lab import CONTROLLER, GIB, load, machine, settle, survey, three
 
 HOSTS = '[job]\nsecurity = "none"\nwire = "rlx"\n' + "".join(
     f'[[node]]\nssh = "{name}"\n' for name in "abc"
@@ -301,6 +301,48 @@ def test_our_own_rank_on_the_port_is_no_stranger() -> None:
     facts = replace(machine(), holders=(replace(HOLDER, rank=0),))
 
     assert settle("[[node]]\n", facts).world == 1
+
+
+STRICT = '[job]\nhardening = "strict"\n[[node]]\n'
+
+WARNED = {
+    "a card that strict hardening hides": (
+        STRICT,
+        machine("local", "", Device("cuda", "Card", GIB, ident="0")),
+        'job.hardening: hardening strict hides cuda from rank 0; write hardening = "gpu"',
+    ),
+    "hardening that a process cannot have": (
+        STRICT,
+        machine(launches=("process",)),
+        "job.hardening: only the system's manager can apply all of it (not so on local)",
+    ),
+    "an account outside the GPU's groups": (
+        "[[node]]\n",
+        machine("local", "", Device("rocm", "Card", GIB, ident="0"), groups=("ml",)),
+        "ml on local is in neither video nor render; rocm may be closed to it",
+    ),
+    "a question without an answer": (
+        "[[node]]\n",
+        replace(machine(), unanswered=("hardware",)),
+        "local did not say in time: hardware",
+    ),
+    "an address behind NAT": (
+        HOSTS.replace('ssh = "a"', 'ssh = "a"\naddr = "203.0.113.7:29500"'),
+        three(),
+        "no interface of a has 203.0.113.7, so rank 0 cannot listen on it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "facts", "message"), WARNED.values(), ids=WARNED.keys())
+def test_what_will_probably_not_do_is_warned_of(
+    text: str, facts: HostFacts | tuple[HostFacts, ...], message: str
+) -> None:
+    """The group settles, and a warning says what may go wrong."""
+    group = settle(text, *(facts if isinstance(facts, tuple) else (facts,)))
+
+    warnings = [str(one) for one in group.notices if one.severity is Severity.WARNING]
+    assert any(message in one for one in warnings), warnings
 
 
 LAUNCHES = {
