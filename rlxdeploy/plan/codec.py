@@ -59,13 +59,15 @@ def moved(saved: Plan, fresh: Plan) -> tuple[str, ...]:
         before, after = saved.hosts.get(name), fresh.hosts.get(name)
         if before is None or after is None:
             found.append(f"{name}: {'not in the saved plan' if before is None else 'gone'}")
-        elif (was_to_do := _deeds(before)) != (to_do := _deeds(after)):
-            found += [
-                f"{name}: no longer called for: {one}" for one in was_to_do if one not in to_do
-            ]
-            found += [f"{name}: now called for: {one}" for one in to_do if one not in was_to_do]
-            found += [] if found else [f"{name}: the same steps in another order"]
+        else:
+            found += [f"{name}: {line}" for line in _moved(_deeds(before), _deeds(after))]
     return tuple(found)
+
+
+def _moved(saved: list[Step], fresh: list[Step]) -> list[str]:
+    lines = [f"no longer called for: {step}" for step in saved if step not in fresh]
+    lines += [f"now called for: {step}" for step in fresh if step not in saved]
+    return lines or ([] if saved == fresh else ["the same steps in another order"])
 
 
 def _deeds(part: HostPlan) -> list[Step]:

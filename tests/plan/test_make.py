@@ -1,0 +1,270 @@
+"""What a plan calls for, from hosts as values."""
+
+from dataclasses import replace
+
+import pytest
+
+from rlxdeploy.errors import CompileError, Severity
+from rlxdeploy.model.plan import Change, Plan
+from rlxdeploy.model.step import (
+    InstallFile,
+    MarkDeployment,
+    PruneReleases,
+    ReloadUnits,
+    RemoveFile,
+    RemoveJob,
+    StageRelease,
+    StartRanks,
+    StopRanks,
+    StoreFile,
+    SwitchRelease,
+)
+from rlxdeploy.model.survey import RankSeen, Survey
+from rlxdeploy.plan.make import make_plan
+from rlxdeploy.plan.order import Order
+from tests.plan.world import ORDER, World, as_text, bare, settled, surveyed, tree, with_rank
+
+EN_DASH = "\N{EN DASH}"
+
+
+def plan_for(world: World, survey: Survey, order: Order = ORDER) -> Plan:
+    return make_plan(world.resolution, world.render, survey, order)
+
+
+def applied(world: World, survey: Survey | None = None, order: Order = ORDER) -> Survey:
+    before = survey or bare(world)
+    plan = plan_for(world, before, order)
+    return settled(plan, world.render(plan.generation), before)
+
+
+def kinds(plan: Plan, host: str) -> tuple[list[type], list[type]]:
+    part = plan.hosts[host]
+    return [type(step) for step in part.stage], [type(step) for step in part.go]
+
+
+def test_the_first_plan_starts_the_group_in_generation_one() -> None:
+    """Every file is created, every rank started, and no step stops anything."""
+    plan = plan_for(World(), bare(World()))
+
+    assert plan.generation == 1
+    assert plan.why == (f"nothing is deployed yet; ranks 0{EN_DASH}3 start",)
+    assert kinds(plan, "a") == (
+        [StoreFile, StageRelease],
+        [SwitchRelease, MarkDeployment, StartRanks, PruneReleases],
+    )
+    assert {one.change for part in plan.hosts.values() for one in part.changes} == {Change.CREATED}
+    assert [row.action for row in plan.ranks] == ["start"] * 4
+
+
+@pytest.mark.parametrize("launch", ["process", "systemd"])
+def test_a_second_plan_is_empty(launch: str) -> None:
+    """What an apply has settled calls for nothing, whoever plans it and when."""
+    world = World(launch=launch)
+    order = replace(ORDER, owner="bob", controller="lap", now=ORDER.now + 5000)
+    plan = plan_for(world, applied(world), order)
+
+    assert plan.empty
+    assert (plan.generation, plan.why) == (1, ())
+    assert [row.action for row in plan.ranks] == ["keep"] * 4
+
+
+def test_one_rank_s_inputs_restart_the_whole_group() -> None:
+    """The plan names the rank at fault, and all four restart in the next generation."""
+    world = replace(World(), notes={2: "new"})
+    plan = plan_for(world, applied(World()))
+
+    assert plan.why == (f"rank 2's inputs changed; ranks 0{EN_DASH}3 restart",)
+    assert plan.generation == 2
+    assert plan.release == world.render(2).release
+    assert [row.action for row in plan.ranks] == ["restart"] * 4
+    assert plan.hosts["a"].go[0] == StopRanks((0, 1))
+    assert StartRanks in kinds(plan, "a")[1]
+    assert plan.hosts["a"].actions[0].why == "every restart is one of the whole group"
+    assert plan_for(world, applied(world, applied(World()))).empty
+
+
+def test_a_file_that_no_rank_reads_restarts_nobody() -> None:
+    """It goes to the hosts in a release of its own, in the same generation."""
+    world = replace(World(), readme="read this\n")
+    plan = plan_for(world, applied(World()))
+
+    assert (plan.generation, plan.why) == (1, ())
+    assert kinds(plan, "b") == ([StageRelease], [SwitchRelease, MarkDeployment, PruneReleases])
+    assert not plan.hosts["b"].actions
+    assert "-read me\n+read this\n" in replace_known(world).hosts["a"].changes[0].diff
+
+
+def replace_known(world: World) -> Plan:
+    old = World().render(1).hosts["a"].released[-1]
+    order = replace(ORDER, known={old.digest: old.content})
+    return plan_for(world, applied(World()), order)
+
+
+FALLEN = {
+    "failed": (RankSeen(2, "failed", exit_status=3), "rank 2 does not run (failed, exit 3)"),
+    "stopped": (RankSeen(2, "inactive", exit_status=0), "rank 2 does not run (inactive, exit 0)"),
+}
+
+
+@pytest.mark.parametrize(("seen", "why"), FALLEN.values(), ids=FALLEN.keys())
+def test_a_rank_that_does_not_run_restarts_the_whole_group(seen: RankSeen, why: str) -> None:
+    """One rank alone cannot join a group that has formed."""
+    survey = with_rank(applied(World()), "b", seen)
+    plan = plan_for(World(), survey)
+
+    assert plan.why == (f"{why}; ranks 0{EN_DASH}3 restart",)
+    assert plan.generation == 2
+    assert [row.action for row in plan.ranks][:2] == ["restart", "restart"]
+
+
+def test_a_rank_that_is_coming_up_is_left_alone() -> None:
+    """Activating is on its way; a plan in that moment calls for nothing."""
+    survey = with_rank(applied(World()), "b", RankSeen(2, "activating", pid=1, enabled=True))
+
+    assert plan_for(World(), survey).empty
+
+
+def test_a_new_host_changes_the_inputs_of_all() -> None:
+    """WORLD is in everybody's files: the plan names the new rank and those it concerns."""
+    world = World(layout={"a": (0, 1), "b": (2, 3), "c": (4,)})
+    survey = applied(World())
+    plan = plan_for(world, replace(survey, hosts={**bare(world).hosts, **survey.hosts}))
+
+    assert f"ranks 0{EN_DASH}3's inputs changed; ranks 0{EN_DASH}4 restart" in plan.why
+    assert f"rank 4 is new; ranks 0{EN_DASH}4 restart" in plan.why
+
+
+def test_a_host_that_left_is_cleared() -> None:
+    """Its ranks are stopped for good and its files removed, at GO, with the others' restart."""
+    survey = applied(World())
+    world = World(layout={"a": (0, 1)})
+    plan = plan_for(world, survey, replace(ORDER, left={"b": World().site("b")}))
+
+    assert plan.hosts["b"].go == (StopRanks((2, 3), disable=True), RemoveJob())
+    assert {one.change for one in plan.hosts["b"].changes} == {Change.REMOVED}
+    assert {one.action for one in plan.hosts["b"].actions} == {"stop"}
+    after = settled(plan, world.render(plan.generation), survey)
+    assert plan_for(world, after, replace(ORDER, left={"b": World().site("b")})).empty
+
+
+def test_a_host_that_left_and_is_silent_is_warned_about() -> None:
+    """Nobody can say that its ranks have stopped, so the plan does not keep quiet about it."""
+    survey = surveyed({"a": applied(World()).hosts["a"].job}, {"b": "timed out"})
+    order = replace(ORDER, left={"b": World().site("b")})
+    plan = plan_for(World(layout={"a": (0, 1)}), survey, order)
+
+    assert "b" not in plan.hosts
+    assert [one.severity for one in plan.notices] == [Severity.WARNING]
+    assert "timed out" in plan.notices[0].message
+
+
+def test_a_rank_that_moved_away_stops_where_it_was() -> None:
+    """Rank 1 moves from a to b: a stops and disables it, and its files go."""
+    world = World(layout={"a": (0,), "b": (1, 2, 3)})
+    plan = plan_for(world, applied(World()))
+    removed = [one.path for one in plan.hosts["a"].changes if one.change is Change.REMOVED]
+
+    assert plan.hosts["a"].go[:2] == (StopRanks((1,), disable=True), StopRanks((0,)))
+    assert removed == [f"{tree('process').current}/env/1.env"]
+
+
+def test_another_deployment_is_refused_with_its_owner() -> None:
+    """The refusal names host, owner, controller, inventory and age, and how to take over."""
+    survey = applied(World())
+    stranger = replace(ORDER, deployment="d2", now=ORDER.now + 7300)
+    with pytest.raises(CompileError) as refused:
+        plan_for(World(), survey, stranger)
+
+    said = str(refused.value)
+    assert all(word in said for word in ("a:", "ann", "desk", "/lab/inventory.toml", "2 hours ago"))
+    assert "--adopt" in said
+    assert len(refused.value.findings) == 2
+
+
+def test_adopting_marks_the_hosts_and_restarts_nobody() -> None:
+    """Taking over files that are as they should be changes the mark alone."""
+    plan = plan_for(World(), applied(World()), replace(ORDER, deployment="d2", adopt=True))
+
+    assert kinds(plan, "a") == ([], [MarkDeployment])
+    assert plan.generation == 1
+
+
+def test_a_change_of_launch_is_refused() -> None:
+    """Two managers would start the same rank; destroy comes first."""
+    with pytest.raises(CompileError, match="destroy"):
+        plan_for(World(launch="systemd"), applied(World()))
+
+
+def test_a_host_nobody_asked_is_an_error() -> None:
+    """A plan is never made around a host that it would change blindly."""
+    with pytest.raises(CompileError, match="b is in the group and was not surveyed: timed out"):
+        plan_for(World(), surveyed({"a": bare(World()).hosts["a"].job}, {"b": "timed out"}))
+
+
+def test_units_are_installed_and_the_manager_reloads_once() -> None:
+    """The unit is replaced between stop and start; the key belongs to the job's user."""
+    world = replace(World(launch="systemd"), unit="[Unit]\nDescription=new\n")
+    first = plan_for(World(launch="systemd"), bare(World()))
+    plan = plan_for(world, applied(World(launch="systemd")))
+    key = next(step for step in first.hosts["a"].go if isinstance(step, InstallFile) and step.owner)
+
+    assert kinds(plan, "a")[1] == [
+        StopRanks,
+        SwitchRelease,
+        InstallFile,
+        ReloadUnits,
+        MarkDeployment,
+        StartRanks,
+        PruneReleases,
+    ]
+    assert (key.path, key.owner, key.mode) == (tree("systemd").key, "ml", 0o600)
+
+
+def test_boot_alone_starts_without_a_stop() -> None:
+    """Enabling what runs needs no restart of it."""
+    world = World(launch="systemd")
+    plan = plan_for(world, applied(world), replace(ORDER, boot=False))
+
+    assert kinds(plan, "a") == ([], [StartRanks])
+    assert not plan.hosts["a"].actions
+
+
+def test_a_stale_drop_in_is_removed() -> None:
+    """A unit file of this job that nobody wants goes, and the manager reads again."""
+    world = World(launch="systemd")
+    survey = applied(world)
+    facts = survey.hosts["a"]
+    stale = f"{tree('systemd').units}/rlx-t@7.service.d/rank.conf"
+    files = {**facts.job.files, stale: next(iter(facts.job.files.values()))}
+    job = replace(facts.job, files=files)
+    survey = replace(survey, hosts={**survey.hosts, "a": replace(facts, job=job)})
+    plan = plan_for(world, survey)
+
+    assert plan.hosts["a"].go == (RemoveFile(stale), ReloadUnits())
+
+
+def test_what_the_job_writes_beside_its_files_is_its_own() -> None:
+    """A checkpoint in the release's folder is no file of ours: the plan stays empty."""
+    survey = applied(World())
+    facts = survey.hosts["a"]
+    extra = f"{tree('process').current}/checkpoint.pt"
+    files = {**facts.job.files, extra: next(iter(facts.job.files.values()))}
+    job = replace(facts.job, files=files)
+
+    assert plan_for(
+        World(), replace(survey, hosts={**survey.hosts, "a": replace(facts, job=job)})
+    ).empty
+
+
+def test_a_secret_is_in_no_part_of_a_plan() -> None:
+    """The diff of a secret file shows keyed digests, equal only for equal contents and keys."""
+    world = replace(World(), secret=True, notes={0: "hunter2"})
+    plan = plan_for(world, applied(World()))
+    change = next(one for one in plan.hosts["a"].changes if one.path.endswith("0.env"))
+    other = plan_for(world, applied(World()), replace(ORDER, secret=b"z" * 32))
+    elsewhere = next(one for one in other.hosts["a"].changes if one.path == change.path)
+
+    assert "hunter2" not in as_text(plan)
+    assert change.after.startswith("secret:")
+    assert change.diff.startswith("-secret:")
+    assert change.after != elsewhere.after

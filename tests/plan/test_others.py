@@ -1,0 +1,63 @@
+"""Stop, restart and destroy as plans."""
+
+from dataclasses import replace
+
+import pytest
+
+from rlxdeploy.errors import CompileError
+from rlxdeploy.model.step import RemoveJob, StartRanks, StopRanks
+from rlxdeploy.plan.make import make_plan
+from rlxdeploy.plan.others import plan_destroy, plan_restart, plan_stop
+from tests.plan.world import JOB, ORDER, World, bare, settled
+
+WORLD = World()
+BARE = bare(WORLD)
+FIRST = make_plan(WORLD.resolution, WORLD.render, BARE, ORDER)
+UP = settled(FIRST, WORLD.render(1), BARE)
+SITES = {name: WORLD.site(name) for name in WORLD.layout}
+
+
+def test_a_stop_stops_what_runs_and_nothing_else() -> None:
+    """Files stay; where nothing runs the plan is empty."""
+    plan = plan_stop(JOB, SITES, UP, ORDER)
+
+    assert [part.go for part in plan.hosts.values()] == [(StopRanks((0, 1)),), (StopRanks((2, 3)),)]
+    assert [row.action for row in plan.ranks] == ["stop"] * 4
+    assert plan_stop(JOB, SITES, BARE, ORDER).empty
+
+
+def test_a_destroy_leaves_nothing_and_is_empty_where_nothing_is() -> None:
+    """Every rank is stopped for good and the job removed."""
+    plan = plan_destroy(JOB, SITES, UP, ORDER)
+
+    assert plan.hosts["a"].go == (StopRanks((0, 1), disable=True), RemoveJob())
+    assert plan_destroy(JOB, SITES, BARE, ORDER).empty
+
+
+def test_a_restart_stops_and_starts_the_whole_group() -> None:
+    """The deployed release runs again, in the generation it has."""
+    plan = plan_restart(WORLD.resolution, WORLD.render(1), UP, ORDER)
+    stop, start = plan.hosts["a"].go
+
+    assert stop == StopRanks((0, 1))
+    assert isinstance(start, StartRanks)
+    assert (start.ranks, start.release) == ((0, 1), FIRST.release)
+    assert start.supervisor[2:] == ("/usr/bin/python3", "-m", "rlxdeploy.runtime.supervisor")
+    assert [row.action for row in plan.ranks] == ["restart"] * 4
+
+
+def test_a_restart_of_nothing_says_to_apply() -> None:
+    """What is not deployed cannot be restarted."""
+    with pytest.raises(CompileError, match="apply first"):
+        plan_restart(WORLD.resolution, WORLD.render(1), BARE, ORDER)
+
+
+def test_none_of_them_touches_another_deployment() -> None:
+    """The same refusal as for an apply, lifted by the same flag."""
+    stranger = replace(ORDER, deployment="d2")
+    with pytest.raises(CompileError, match="--adopt"):
+        plan_stop(JOB, SITES, UP, stranger)
+    with pytest.raises(CompileError, match="--adopt"):
+        plan_destroy(JOB, SITES, UP, stranger)
+
+    assert not plan_destroy(JOB, SITES, UP, replace(stranger, adopt=True)).empty

@@ -1,0 +1,54 @@
+"""A plan as a person reads it."""
+
+from dataclasses import replace
+
+from rlxdeploy.model.plan import Plan
+from rlxdeploy.plan.make import make_plan
+from rlxdeploy.plan.text import Tone, plan_lines, summary
+from tests.plan.world import ORDER, World, bare, settled
+
+EN_DASH = "\N{EN DASH}"
+
+
+def first(world: World) -> Plan:
+    return make_plan(world.resolution, world.render, bare(world), ORDER)
+
+
+def changed() -> Plan:
+    up = settled(first(World()), World().render(1), bare(World()))
+    world = replace(World(), notes={2: "new"})
+    old = World().render(1).hosts["b"].released[0]
+    order = replace(ORDER, known={old.digest: old.content})
+    return make_plan(world.resolution, world.render, up, order)
+
+
+def test_a_plan_says_who_is_where_and_what_becomes_of_it() -> None:
+    """The first line counts the group, the table places it, the last line sums up."""
+    lines = [line.text for line in plan_lines(first(World()))]
+
+    assert lines[0] == "t: 4 ranks in a mesh on 2 hosts"
+    assert "  0     a     a     cpu     10.0.0.1:29500  process  start" in lines
+    assert f"2 hosts to change: 8 files created, ranks 0{EN_DASH}3 to start." in lines
+    assert any(
+        line.startswith("  + /home/ann/.local/share/rlx/t/current/env/0.env") for line in lines
+    )
+
+
+def test_a_change_shows_its_diff_in_the_tones_of_a_diff() -> None:
+    """Lines that go and lines that come are told apart; without the diff only the file is named."""
+    whole = list(plan_lines(changed()))
+    short = list(plan_lines(changed(), diff=False))
+
+    assert ('      +NOTE="new"', Tone.CREATED) in [(line.text, line.tone) for line in whole]
+    assert ('      -NOTE=""', Tone.REMOVED) in [(line.text, line.tone) for line in whole]
+    assert not any("NOTE" in line.text for line in short)
+    assert any("rank 2's inputs changed" in line.text for line in short)
+
+
+def test_an_empty_plan_says_so() -> None:
+    """Nothing to change is a sentence, not an empty page."""
+    up = settled(first(World()), World().render(1), bare(World()))
+    plan = make_plan(World().resolution, World().render, up, ORDER)
+
+    assert summary(plan) == "Nothing to change."
+    assert [line.text for line in plan_lines(plan)][-1] == "Nothing to change."
