@@ -29,6 +29,11 @@ GIB = 1 << 30
 CPU = Device("cpu", "Some CPU")
 CONTROLLER = Controller("/opt/rlxdeploy/bin/python", {})
 
+# Three hosts without anything else written.
+HOSTS = '[job]\nsecurity = "none"\nwire = "rlx"\n' + "".join(
+    f'[[node]]\nssh = "{name}"\n' for name in "abc"
+)
+
 
 def load(text: str) -> Loaded:
     """Return *text* as an inventory read from `/lab/inventory.toml`."""
