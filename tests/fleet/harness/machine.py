@@ -10,6 +10,7 @@ import stat
 import subprocess
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -182,7 +183,8 @@ class Machine:
         """Begin to end all processes at one blow; the kernel still closes their connections."""
         # PID 1 takes the rest along; killing nspawn instead would leave the rest running.
         if pid := self._find_pid1():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _cut(self) -> None:
         wait_until(self._killed, OFF_S)

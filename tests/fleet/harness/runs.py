@@ -9,6 +9,8 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -85,15 +87,19 @@ def cgroups(name: str) -> list[Path]:
 
 def members(name: str) -> set[int]:
     """Return the processes in the cgroup *name* and below."""
-    files = [file for group in cgroups(name) for file in group.glob("**/cgroup.procs")]
-    return {pid for file in files for pid in _pids(file)}
+    return {pid for group in _groups(name) for pid in _pids(group / "cgroup.procs")}
 
 
 def drop_cgroup(name: str) -> None:
     """Remove the cgroup *name* and those below, once their last processes are gone."""
-    for group in cgroups(name):
-        for path in sorted(group.glob("**/"), reverse=True):
-            wait_until(partial(_busy, path), SWEEP_S)
+    for group in _groups(name):
+        wait_until(partial(_busy, group), SWEEP_S)
+
+
+def _groups(name: str) -> Iterator[Path]:
+    """Yield what is below first; unlike glob, walk does not mind groups that go meanwhile."""
+    for top in cgroups(name):
+        yield from (Path(path) for path, _, _ in os.walk(top, topdown=False))
 
 
 def _busy(group: Path) -> str:
@@ -116,10 +122,8 @@ def _pids(file: Path) -> list[int]:
 def _kill(token: str) -> str:
     alive = members(token)
     for pid in alive:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
     return f"the end of processes {sorted(alive)}" if alive else ""
 
 
