@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from rlxdeploy.model.files import RemoteFile
 from rlxdeploy.model.survey import Device, HostFacts
 from rlxdeploy.runtime.envfile import parse_env
 from rlxdeploy.runtime.settings import Settings
+from rlxdeploy.runtime.supervision.launch import read_launch
 from tests.render.kit import ARCHIVE, GOLDEN, contents, rendered
 from tests.resolve.lab import GIB, machine, three
 
@@ -151,6 +153,16 @@ def test_the_supervisor_is_told_the_units_numbers() -> None:
     assert (told["restart"], told["ready"], told["watchdog_s"]) == ("on-failure", "notify", 60.0)
     assert (told["restart_s"], told["restart_prevent"]) == (2, [64, 65, 78])
     assert "release" not in told
+
+
+def test_the_supervisor_reads_its_file(tmp_path: Path) -> None:
+    """What is rendered is what the supervisor takes, word for word."""
+    path = tmp_path / "1.json"
+    path.write_text(contents(rendered(DEMO))["process/1.json"], encoding="utf-8")
+
+    launch = read_launch(path)
+
+    assert (launch.rank, launch.argv[1:]) == (1, ("-m", "rlxdeploy.runtime"))
 
 
 def file_of(text: str, dest: str) -> RemoteFile:
