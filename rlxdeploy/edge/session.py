@@ -90,7 +90,7 @@ def framed(script: str) -> bytes:
 
     The script is evaluated whole in the bootstrap's own shell, where `n`, `l` and `s` are set.
     """
-    lines = script.splitlines()
+    lines = script.removesuffix("\n").split("\n")
     if END in lines or "\0" in script:
         raise ValueError(f"a script holds neither NUL nor the line {END}")
     return "\n".join([BEGIN, *lines, END, ""]).encode()

@@ -9,7 +9,7 @@ from rlxdeploy.edge.pool import Pool
 from rlxdeploy.edge.session import OpenSession, Session, framed
 from rlxdeploy.errors import HostError, Refused, Unreachable
 from rlxdeploy.facts import host as host_facts
-from rlxdeploy.facts.question import AnswerError
+from rlxdeploy.facts.question import AnswerError, Unanswered
 from rlxdeploy.facts.script import Patience, Transcript, compose
 from rlxdeploy.model.outcome import Outcomes
 from rlxdeploy.model.survey import HostFacts, Survey
@@ -70,8 +70,9 @@ def survey_hosts(
 def survey_one(session: Session, target: Target, limits: SurveyLimits) -> HostFacts:
     """Ask one host over *session* and return its facts.
 
-    Raises Unreachable where nothing came back at all, Refused where an answer is not what it
-    should be; questions without an answer are named in `unanswered`.
+    Raises Unreachable where nothing came back, or nothing of what decisions rest on; Refused where
+    such an answer is not what it should be.  Other questions that missed their deadline are named
+    in `unanswered`.
     """
     questions = host_facts.questions(target.enquiry)
     marker = secrets.token_hex(16)
@@ -89,6 +90,8 @@ def survey_one(session: Session, target: Target, limits: SurveyLimits) -> HostFa
         raise Unreachable(session.host.name, DOING, f"the host's shell ended: {said}")
     try:
         return host_facts.parse(target.host, target.enquiry, transcript.answers())
+    except Unanswered as error:
+        raise Unreachable(session.host.name, DOING, str(error)) from error
     except AnswerError as error:
         raise Refused(session.host.name, DOING, str(error), error.remedy) from error
 

@@ -86,7 +86,7 @@ def read_caps(stdout: str) -> NodeCaps:
     Raises ValueError, saying what the first JSON object lacks, where no line is one.
     """
     why = "no line begins with {"
-    for line in stdout.splitlines():
+    for line in stdout.split("\n"):
         if not line.startswith("{"):
             continue
         try:

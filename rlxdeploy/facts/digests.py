@@ -72,9 +72,10 @@ def parse(answers: Answers) -> JobSeen:
     """Read both trees as one job; the mark with the higher generation says where it stands.
 
     Files of both trees are reported, so that what a change of launch left behind can be seen.
-    Raises AnswerError where a mark is there and cannot be read: it might be another's.
+    Raises AnswerError where a mark is there and cannot be read: it might be another's; Unanswered
+    where a tree is not known, since nobody may plan over what might lie there.
     """
-    trees = [_tree(name, answers.text(name)) for name in (SYSTEM, USER)]
+    trees = [_tree(name, answers.required(name)) for name in (SYSTEM, USER)]
     first = max(trees, key=_precedence)
     files = {path: seen for tree in trees for path, seen in tree.files.items()}
     return JobSeen(

@@ -83,7 +83,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
 
 
 def parse(enquiry: Enquiry, answers: Answers) -> Hardware:
-    """Read the answers; raise AnswerError where the host gave none about its memory."""
+    """Read the answers; raise Unanswered where the host gave none about its memory."""
     text = answers.required(NAME)
     said = tuple(tagged(text))
     mac = any(tag == "sysctl" for tag, _ in said)

@@ -23,7 +23,7 @@ def questions(enquiry: Enquiry) -> Sequence[Question]:
 
 
 def parse(host: Host, enquiry: Enquiry, answers: Answers) -> HostFacts:
-    """Read the answers; raise AnswerError where one that everything rests on is missing or bad."""
+    """Read the answers; raise AnswerError where one that decisions rest on is missing or bad."""
     ranks = units.parse(answers)
     return HostFacts(
         host=host,

@@ -58,7 +58,7 @@ def questions() -> tuple[Question, ...]:
 
 
 def parse(answers: Answers) -> Network:
-    """Read the answer; raise AnswerError where the host gave none."""
+    """Read the answer; raise Unanswered where the host gave none."""
     said: dict[str, list[str]] = {}
     for tag, rest in tagged(answers.required(NAME)):
         said.setdefault(tag, []).append(rest)

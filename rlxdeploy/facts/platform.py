@@ -117,7 +117,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
 
 
 def parse(enquiry: Enquiry, answers: Answers) -> Platform:
-    """Read the answers; raise AnswerError where the host said not even who it is."""
+    """Read the answers; raise Unanswered where the host said not even who it is."""
     system = fields(answers.required("system"))
     user = fields(answers.required("user"))
     python = fields(answers.text("python"))
@@ -162,7 +162,7 @@ def _arch(machine: str) -> str:
 
 def _programs(enquiry: Enquiry, text: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """Read one line a program, in the order of the enquiry, after the places searched."""
-    lines = text.splitlines()
+    lines = text.split("\n") if text else []
     searched = lines[0].partition("=")[2] if lines else ""
     places = tuple(dict.fromkeys(place for place in searched.split(":") if place.startswith("/")))
     found = {

@@ -27,11 +27,15 @@ class Answer:
 
 
 class AnswerError(Exception):
-    """An answer that decisions rest on is missing or is not what it should be."""
+    """An answer that decisions rest on is not what it should be."""
 
     def __init__(self, question: str, why: str, remedy: str = "") -> None:
         super().__init__(f"{question}: {why}")
         self.question, self.why, self.remedy = question, why, remedy
+
+
+class Unanswered(AnswerError):
+    """A question that decisions rest on missed its deadline; asking again may help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,9 @@ class Answers:
         return answer.text if answer else ""
 
     def required(self, name: str) -> str:
-        """Return the answer's text; raise AnswerError where the host did not give one."""
+        """Return the answer's text; raise Unanswered where the host did not give one."""
         if name not in self.given:
-            raise AnswerError(name, "the host did not answer in time")
+            raise Unanswered(name, "the host did not answer in time")
         return self.given[name].text
 
 

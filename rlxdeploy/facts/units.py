@@ -52,13 +52,16 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
 
 
 def parse(answers: Answers) -> tuple[RankSeen, ...]:
-    """Read the instances of every launch by rank, the liveliest where there are two."""
-    supervised = answers.text(supervisors.NAME)
-    states = dict(supervisors.states(answers.text(SYSTEM)))
+    """Read the instances of every launch by rank, the liveliest where there are two.
+
+    Raises Unanswered where it is not known what runs.  A user manager that hangs runs nothing.
+    """
+    supervised, system = answers.required(supervisors.NAME), answers.required(SYSTEM)
+    states = dict(supervisors.states(system))
     states |= supervisors.states(supervised)
     ranks: dict[int, RankSeen] = {}
     for seen in (
-        *_units(answers.text(SYSTEM), states),
+        *_units(system, states),
         *_units(answers.text(USER), states),
         *supervisors.supervised(supervised, states),
     ):
@@ -75,7 +78,7 @@ def _units(text: str, states: Mapping[int, Mapping[str, object]]) -> Iterator[Ra
     enabled = {rank for rank in ranked if rank is not None}
     shown: set[int] = set()
     for block in "\n".join(line for tag, line in said if tag == "unit").split("\n\n"):
-        unit = dict(line.partition("=")[::2] for line in block.splitlines())
+        unit = dict(line.partition("=")[::2] for line in block.split("\n"))
         if (rank := rank_of(unit.get("Id", ""))) is not None:
             shown.add(rank)
             yield _unit(rank, unit, booted, states.get(rank, {}), enabled=rank in enabled)

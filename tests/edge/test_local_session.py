@@ -81,8 +81,8 @@ def test_what_stands_before_the_script_is_dropped(session: LocalSession) -> None
 
 
 def test_a_script_keeps_its_bytes(session: LocalSession) -> None:
-    """Leading blanks, backslashes, quotes, here-documents and non-ASCII survive the bootstrap."""
-    text = "  a\\b \"c\" 'd' $e\n\tä \\\n"
+    """Blanks, backslashes, quotes, here-documents and odd separators survive the bootstrap."""
+    text = "  a\\b \"c\" 'd' $e\n\tä\x85\u2028\f\r\v \\\n"
     session.send(framed(f"cat <<'X'\n{text}X"), soon())
 
     assert everything(session) == text.encode()

@@ -17,7 +17,7 @@ import pytest
 from rlxdeploy.edge.local import LocalSession, open_local
 from rlxdeploy.edge.session import OpenSession
 from rlxdeploy.edge.survey import SurveyLimits, survey, survey_hosts
-from rlxdeploy.errors import Refused
+from rlxdeploy.errors import Refused, Unreachable
 from rlxdeploy.facts.script import Patience
 from rlxdeploy.model.codec import dump_survey, load_survey
 from rlxdeploy.model.host import Host
@@ -311,6 +311,20 @@ def test_a_mark_of_a_stranger_refuses_the_host(deployed: Path) -> None:
 
     assert isinstance(outcomes.failed["local"], Refused)
     assert f"{deployed}/deployment.json" in str(outcomes.failed["local"])
+
+
+def test_a_host_that_does_not_say_what_lies_there_may_be_asked_again(
+    deployed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hung look at the job's own files fails the host, as one that time may heal."""
+    assert deployed.is_dir()
+    program(tmp_path / "bin", "sha256sum", "sleep 600")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    limits = SurveyLimits(patience=Patience(quick=1.5, slow=1.5))
+    error = survey_hosts(targets(Enquiry("demo")), open_local, limits).failed["local"]
+
+    assert isinstance(error, Unreachable)
+    assert "user files: the host did not answer in time" in str(error)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rlxdeploy.facts import digests
-from rlxdeploy.facts.question import Answer, AnswerError, Answers
+from rlxdeploy.facts.question import Answer, AnswerError, Answers, Unanswered
 from rlxdeploy.model.survey import FileSeen, JobSeen
 
 MARK = {
@@ -94,6 +94,12 @@ def test_a_mark_that_cannot_be_read_is_never_taken_for_none(mark: str) -> None:
     with pytest.raises(AnswerError, match=r"/var/lib/rlx/demo/deployment\.json") as caught:
         read(text)
     assert "--adopt" in caught.value.remedy
+
+
+def test_a_host_that_does_not_say_what_lies_there_fails() -> None:
+    """Nobody may plan over a tree that was not seen: it might be another's."""
+    with pytest.raises(Unanswered, match="user files"):
+        digests.parse(Answers({"system files": Answer("")}, unanswered=("user files",)))
 
 
 LOCK = "lock|pid=7\nlock|start=42\nlock|boot=b1\nlock|since=1\nlock|by=ann at desk\n"

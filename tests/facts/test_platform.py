@@ -3,7 +3,7 @@
 import pytest
 
 from rlxdeploy.facts import platform
-from rlxdeploy.facts.question import Answer, AnswerError, Answers
+from rlxdeploy.facts.question import Answer, Answers, Unanswered
 from rlxdeploy.model.survey import Platform
 from rlxdeploy.model.targets import Enquiry
 
@@ -100,5 +100,5 @@ def test_a_job_user_is_told_from_none() -> None:
 
 def test_a_host_that_does_not_say_who_it_is_fails() -> None:
     """Without identity nothing can be planned, so its question is named."""
-    with pytest.raises(AnswerError, match="system: the host did not answer in time"):
+    with pytest.raises(Unanswered, match="system: the host did not answer in time"):
         platform.parse(ENQUIRY, Answers({}, unanswered=("system",)))

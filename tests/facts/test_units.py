@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rlxdeploy.facts import units
-from rlxdeploy.facts.question import Answer, Answers
+from rlxdeploy.facts.question import Answer, Answers, Unanswered
 from rlxdeploy.facts.supervisors import rank_of
 from rlxdeploy.model.survey import RankSeen
 
@@ -68,8 +68,9 @@ PROC = "100 (py) R (x) S 1 100 100 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 1 0 {start}
 
 
 def read(**texts: str) -> tuple[RankSeen, ...]:
+    given = {"system_units": "", "supervisors": "", **texts}
     return units.parse(
-        Answers({name.replace("_", " "): Answer(text) for name, text in texts.items()})
+        Answers({name.replace("_", " "): Answer(text) for name, text in given.items()})
     )
 
 
@@ -167,3 +168,12 @@ def test_what_runs_goes_before_what_another_launch_left_behind() -> None:
 def test_a_rank_is_read_from_a_name(name: str, rank: int | None) -> None:
     """Only an instance's number counts."""
     assert rank_of(name) == rank
+
+
+@pytest.mark.parametrize("name", ["system units", "supervisors"])
+def test_a_host_that_does_not_say_what_runs_fails(name: str) -> None:
+    """Nobody may start beside what might be running."""
+    given = {other: Answer("") for other in {"system units", "supervisors"} - {name}}
+
+    with pytest.raises(Unanswered, match=name):
+        units.parse(Answers(given, unanswered=(name,)))
