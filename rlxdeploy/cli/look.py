@@ -13,7 +13,7 @@ from rlxdeploy.app.say import nobody
 from rlxdeploy.app.wait import has_ended, has_joined, missing, wait, worst_exit
 from rlxdeploy.cli.options import InventoryArgument, InventoryOption, Json, Timeout, chosen
 from rlxdeploy.cli.screen import Screen
-from rlxdeploy.cli.tables import status_table
+from rlxdeploy.cli.tables import status_lines
 
 app = typer.Typer()
 
@@ -118,8 +118,8 @@ def wait_command(
 
 def show_status(screen: Screen, seen: Status) -> None:
     """Print a job's table and one line that sums it up."""
-    if seen.ranks:
-        screen.people.print(status_table(seen))
+    for line in status_lines(seen) if seen.ranks else ():
+        screen.people.print(line)
     screen.people.out(_summary(seen), highlight=False)
     for name, why in seen.failed.items():
         screen.notes.out(f"error: {name}: {why}", highlight=False)

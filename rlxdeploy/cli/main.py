@@ -51,8 +51,9 @@ class LazyGroup(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"rlxdeploy.cli.{COMMANDS[cmd_name]}")
-        group: Any = typer.main.get_command(module.app)
-        return group.commands[cmd_name]
+        found: Any = typer.main.get_command(module.app)
+        # typer makes a module's only command the module's whole program.
+        return getattr(found, "commands", {cmd_name: found})[cmd_name]
 
 
 app = typer.Typer(

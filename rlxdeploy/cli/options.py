@@ -1,11 +1,13 @@
 """The options several commands share, each written once."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rlxdeploy.errors import UsageError
+from rlxdeploy.cli.screen import Screen
+from rlxdeploy.errors import RlxDeployError, UsageError
 
 DEFAULT_INVENTORY = Path("inventory.toml")
 
@@ -37,7 +39,14 @@ Templates = Annotated[
     Path | None,
     typer.Option("--templates", help="A folder whose templates go before ours, by file name."),
 ]
+Adopt = Annotated[
+    bool, typer.Option("--adopt", help="Take over hosts that another deployment holds.")
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
+
+
+class Declined(RlxDeployError):
+    """The person was asked and said no."""
 
 
 def chosen(argument: Path | None, option: Path | None) -> Path:
@@ -45,3 +54,14 @@ def chosen(argument: Path | None, option: Path | None) -> Path:
     if argument is not None and option is not None and argument != option:
         raise UsageError(f"two inventories are named: {argument} and {option}; name one")
     return argument or option or DEFAULT_INVENTORY
+
+
+def confirm(screen: Screen, question: str, *, yes: bool) -> None:
+    """Go on if *yes* was given or a person says so; raises UsageError where nobody can be asked."""
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("there is no terminal to ask on; look at the plan, then give --yes")
+    screen.notes.out(f"{question} [y/N] ", end="", highlight=False)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Declined("nothing was changed")

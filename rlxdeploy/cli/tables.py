@@ -1,58 +1,41 @@
 """Tables that people read: plain columns, one line a rank, colour only where it says something."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from rich.table import Table
 from rich.text import Text
 
 from rlxdeploy.app.look import RankStatus, Status
-from rlxdeploy.model.plan import Plan
 
 _GOOD, _POOR, _BAD = "green", "yellow", "red"
 _STATES = {"active": _GOOD, "activating": _POOR, "failed": _BAD, "missing": _BAD}
-_ACTIONS = {"start": _GOOD, "restart": _POOR, "stop": _BAD}
 SHORT = 12
+GAP = 2
+
+TITLES = (
+    "rank",
+    "host",
+    "device",
+    "state",
+    "joined",
+    "uptime",
+    "restarts",
+    "epoch",
+    "release",
+    "digest",
+)
+STATE = TITLES.index("state")
 
 
-def plain(titles: Sequence[str], right: Sequence[str] = ()) -> Table:
-    """Return an empty table without lines; the columns in *right* are aligned there."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in titles:
-        table.add_column(title, justify="right" if title in right else "left", no_wrap=True)
-    return table
-
-
-def rank_table(plan: Plan) -> Table:
-    """Return who is which rank, where, on what, and what happens to it."""
-    table = plain(("rank", "node", "host", "device", "address", "launch", "action"), ("rank",))
-    for row in plan.ranks:
-        action = Text(
-            row.action, style=_ACTIONS.get(row.action.split()[0], "") if row.action else ""
-        )
-        table.add_row(
-            str(row.rank), row.node, row.host, row.device, row.address, row.launch, action
-        )
-    return table
-
-
-def status_table(status: Status) -> Table:
-    """Return how each rank is."""
-    titles = (
-        "rank",
-        "host",
-        "device",
-        "state",
-        "joined",
-        "uptime",
-        "restarts",
-        "epoch",
-        "release",
-        "digest",
-    )
-    table = plain(titles, ("rank", "restarts"))
-    for rank in status.ranks:
-        table.add_row(*_cells(rank))
-    return table
+def status_lines(status: Status) -> Iterator[Text]:
+    """Yield a heading and one line a rank; widths follow the content, so nothing is cut."""
+    rows = [_cells(rank) for rank in status.ranks]
+    widths = [max(map(len, column)) for column in zip(TITLES, *rows, strict=True)]
+    yield _line(map(Text, TITLES), widths, "bold")
+    for rank, cells in zip(status.ranks, rows, strict=True):
+        styled = [Text(cell) for cell in cells]
+        styled[STATE].stylize(_STATES.get(rank.state, ""))
+        styled[STATE + 1].stylize(_GOOD if rank.joined else _POOR)
+        yield _line(styled, widths, "")
 
 
 def span(seconds: float) -> str:
@@ -66,18 +49,27 @@ def span(seconds: float) -> str:
     return f"{minutes}m {whole % 60:02}s" if minutes else f"{whole}s"
 
 
-def _cells(rank: RankStatus) -> tuple[str | Text, ...]:
+def _line(cells: Iterable[Text], widths: Sequence[int], style: str) -> Text:
+    line = Text(style=style)
+    for cell, width in zip(cells, widths, strict=True):
+        line.append_text(cell)
+        line.append(" " * (width - len(cell) + GAP))
+    line.rstrip()
+    return line
+
+
+def _cells(rank: RankStatus) -> tuple[str, ...]:
     return (
         str(rank.rank),
         rank.host,
-        rank.device,
-        Text(_state(rank), style=_STATES.get(rank.state, "")),
-        Text("yes", style=_GOOD) if rank.joined else Text("no", style=_POOR),
-        span(rank.uptime) if rank.uptime else "",
+        rank.device or "-",
+        _state(rank),
+        "yes" if rank.joined else "no",
+        span(rank.uptime) if rank.uptime else "-",
         str(rank.restarts),
-        rank.epoch[:8],
-        rank.release[:SHORT],
-        rank.digest[:SHORT],
+        rank.epoch[:8] or "-",
+        rank.release[:SHORT] or "-",
+        rank.digest[:SHORT] or "-",
     )
 
 

@@ -2,6 +2,8 @@
 
 import json
 import secrets
+import shutil
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from rlxdeploy.errors import RlxDeployError
 from rlxdeploy.model.record import FORMAT_VERSION, Record
 
 FOLDER = ".rlxdeploy"
+
+# A diff of more than this is not read; the digests stand for it.
+LONGEST_KNOWN = 64 << 10
 _RECORD = TypeAdapter(Record)
 
 
@@ -54,8 +59,9 @@ def write_record(inventory: Path, record: Record) -> None:
 
 
 def forget_record(inventory: Path, job: str) -> None:
-    """Have no record of *job*."""
+    """Have no record of *job* and nothing kept of it."""
     _path(inventory, job).unlink(missing_ok=True)
+    shutil.rmtree(inventory.resolve().parent / FOLDER / f"{job}.known", ignore_errors=True)
 
 
 def prepare_folder(inventory: Path) -> Path:
@@ -70,3 +76,27 @@ def prepare_folder(inventory: Path) -> Path:
 
 def _path(inventory: Path, job: str) -> Path:
     return inventory.resolve().parent / FOLDER / f"{job}.json"
+
+
+def remember(inventory: Path, job: str, contents: Mapping[str, bytes]) -> None:
+    """Keep *contents* by digest, and no others, for the diffs of later plans."""
+    folder = prepare_folder(inventory) / f"{job}.known"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for stale in folder.iterdir():
+            if stale.name not in contents:
+                stale.unlink()
+        for digest, content in contents.items():
+            if len(content) <= LONGEST_KNOWN and not (folder / digest).exists():
+                write_atomically(folder / digest, content)
+    except (OSError, FileError) as error:
+        raise RecordError(f"{folder}: {error}") from error
+
+
+def known_contents(inventory: Path, job: str) -> Mapping[str, bytes]:
+    """Return the contents that the last apply kept, by digest; none where nothing was kept."""
+    folder = inventory.resolve().parent / FOLDER / f"{job}.known"
+    try:
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+    except OSError:
+        return {}

@@ -1,0 +1,125 @@
+"""The use case `apply`: carry a plan out, and wait until the group has formed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rlxdeploy.app.circumstances import whoami
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.plan import Planned
+from rlxdeploy.app.say import Doing, Say
+from rlxdeploy.edge.apply import Carried, Manner, carried_out
+from rlxdeploy.edge.record import remember, write_record
+from rlxdeploy.edge.watch import Watched, Wish, watch
+from rlxdeploy.errors import HostError
+from rlxdeploy.facts.ranks import RankState
+from rlxdeploy.model.plan import HostPlan, Plan, RankRow
+from rlxdeploy.model.record import HostRecord, Record
+from rlxdeploy.model.step import StopRanks
+from rlxdeploy.model.survey import RankSeen, Survey
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What came of an apply.
+
+    *went* tells whether any host was changed; *failed* are the hosts that were not changed as
+    planned; *watched* is how the join ended, None where it was not waited for; *stopped* tells
+    that the ranks of a first apply that could not join were stopped again.
+    """
+
+    plan: Plan
+    went: bool
+    failed: Mapping[str, HostError]
+    watched: Watched | None = None
+    stopped: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed and (self.watched is None or self.watched.ok)
+
+
+def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
+    """Carry *planned* out on every host, or on none where one cannot even stage it.
+
+    Failures of hosts and ranks are in the answer; raises RecordError where the record beside the
+    inventory cannot be written, before anything is changed.
+    """
+    plan = planned.plan
+    if plan.empty:
+        return Applied(plan, went=False, failed={})
+    _record(planned)
+    with carried_out(plan, planned.files, lab.open_session, manner("apply", plan, say)) as carried:
+        if not carried.went or carried.outcomes.failed:
+            return Applied(plan, carried.went, carried.outcomes.failed)
+        watched = join(plan, planned.compiled.survey, lab, say)
+    first = not any(facts.job.deployed for facts in planned.compiled.survey.hosts.values())
+    if watched.ok or not first:
+        return Applied(plan, went=True, failed={}, watched=watched)
+    halted = _halt(planned, lab, say)
+    failed = halted.outcomes.failed
+    return Applied(plan, went=True, failed=failed, watched=watched, stopped=halted.went)
+
+
+def manner(verb: str, plan: Plan, say: Say) -> Manner:
+    """Return how a plan is carried out, telling *say* of each host's progress."""
+    touched = [name for name, part in plan.hosts.items() if not part.empty]
+    waiting = dict.fromkeys(touched)
+
+    def tell(host: str, what: str) -> None:
+        if what.startswith("staged"):
+            waiting.pop(host, None)
+        say(Doing("stage", len(touched) - len(waiting), len(touched), tuple(waiting)))
+
+    return Manner(by=f"{verb} by {whoami()}", tell=tell)
+
+
+def join(plan: Plan, before: Survey, lab: Lab, say: Say) -> Watched:
+    """Wait for the ranks of *plan*, telling of each that joins; *before* is the survey it is of."""
+    rows = [row for row in plan.ranks if row.managed]
+    waiting = {row.rank: f"rank {row.rank} on {row.host}" for row in rows}
+
+    def tell(row: RankRow, state: RankState, _seen: RankSeen) -> None:
+        if state is RankState.READY:
+            waiting.pop(row.rank, None)
+        say(Doing("join", len(rows) - len(waiting), len(rows), tuple(waiting.values())))
+
+    say(Doing("join", 0, len(rows), tuple(waiting.values())))
+    wish = Wish(before=_starts(before))
+    return watch(plan, lab.open_session, wish, tell=tell)
+
+
+def _starts(survey: Survey) -> Mapping[int, float]:
+    return {seen.rank: seen.since for facts in survey.hosts.values() for seen in facts.job.ranks}
+
+
+def _halt(planned: Planned, lab: Lab, say: Say) -> Carried:
+    """Stop what a first apply has started: there is no release to go back to."""
+    halt = replace(planned.plan, hosts=dict(_stopping(planned.plan)))
+    with carried_out(halt, None, lab.open_session, manner("stop", halt, say)) as carried:
+        return carried
+
+
+def _stopping(plan: Plan) -> Iterator[tuple[str, HostPlan]]:
+    for name, part in plan.hosts.items():
+        ranks = tuple(row.rank for row in plan.ranks if row.host == name and row.managed)
+        if ranks:
+            yield name, HostPlan(part.host, part.tree, part.launch, go=(StopRanks(ranks),))
+
+
+def _record(planned: Planned) -> None:
+    plan, loaded = planned.plan, planned.compiled.loaded
+    ranks = {name: planned.compiled.resolution.on(name) for name in plan.hosts}
+    hosts = tuple(
+        HostRecord(part.host, part.tree, part.launch, tuple(seat.rank for seat in ranks[name]))
+        for name, part in plan.hosts.items()
+    )
+    record = Record(plan.deployment, plan.job, plan.release, plan.generation, hosts, plan.ranks)
+    write_record(Path(loaded.path), record)
+    shown = (
+        file
+        for host in planned.files.hosts.values()
+        for file in (*host.released, *host.installed)
+        if not file.secret
+    )
+    remember(Path(loaded.path), plan.job, {file.digest: file.content for file in shown})

@@ -1,0 +1,84 @@
+"""The use cases that change what runs and no file of the group: stop, restart, destroy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlxdeploy.app.apply import Applied, join, manner
+from rlxdeploy.app.circumstances import order_for, sites
+from rlxdeploy.app.compile import Request, compile_job
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.look import look
+from rlxdeploy.app.say import Say
+from rlxdeploy.edge.apply import carried_out
+from rlxdeploy.edge.record import forget_record
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.plan import Plan
+from rlxdeploy.model.survey import Survey
+from rlxdeploy.plan.others import plan_destroy, plan_restart, plan_stop
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A plan of stop, restart or destroy; *unasked* are the hosts that did not answer."""
+
+    verb: str
+    loaded: Loaded
+    survey: Survey
+    plan: Plan
+
+    @property
+    def unasked(self) -> Mapping[str, str]:
+        return self.survey.failed
+
+
+def stopping(inventory: Path, lab: Lab, say: Say, *, adopt: bool = False) -> Change:
+    """Plan to stop every rank and leave its files."""
+    known = look(inventory, lab, say)
+    order = order_for(known.loaded, known.survey, adopt=adopt)
+    where = sites(known.loaded, known.survey)
+    plan = plan_stop(known.loaded.job, where, known.survey, order)
+    return Change("stop", known.loaded, known.survey, plan)
+
+
+def destroying(inventory: Path, lab: Lab, say: Say, *, adopt: bool = False) -> Change:
+    """Plan to leave nothing of the job on any host."""
+    known = look(inventory, lab, say)
+    order = order_for(known.loaded, known.survey, adopt=adopt)
+    where = sites(known.loaded, known.survey)
+    plan = plan_destroy(known.loaded.job, where, known.survey, order)
+    return Change("destroy", known.loaded, known.survey, plan)
+
+
+def restarting(inventory: Path, lab: Lab, say: Say, *, join_timeout: float | None) -> Change:
+    """Plan to start the whole group anew with the files that are deployed."""
+    compiled = compile_job(Request(inventory), lab, say)
+    order = order_for(compiled.loaded, compiled.survey, join_timeout=join_timeout)
+    deployed = [facts.job.deployed for facts in compiled.survey.hosts.values()]
+    generation = max((one.generation for one in deployed if one), default=0)
+    files = compiled.files(generation)
+    plan = plan_restart(compiled.resolution, files, compiled.survey, order)
+    return Change("restart", compiled.loaded, compiled.survey, plan)
+
+
+def change(wanted: Change, lab: Lab, say: Say) -> Applied:
+    """Carry *wanted* out; a restart is then waited for, a destroyed job forgotten."""
+    plan = wanted.plan
+    if plan.empty:
+        _forget(wanted)
+        return Applied(plan, went=False, failed={})
+    how = manner(wanted.verb, plan, say)
+    with carried_out(plan, None, lab.open_session, how) as carried:
+        failed = carried.outcomes.failed
+        if failed or wanted.verb != "restart":
+            watched = None
+        else:
+            watched = join(plan, wanted.survey, lab, say)
+    if not failed:
+        _forget(wanted)
+    return Applied(plan, carried.went, failed, watched)
+
+
+def _forget(wanted: Change) -> None:
+    if wanted.verb == "destroy" and not wanted.unasked:
+        forget_record(Path(wanted.loaded.path), wanted.loaded.job)

@@ -1,0 +1,79 @@
+"""Who plans, from where, and what is remembered: the `Order` of every plan."""
+
+import getpass
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rlxdeploy.edge.record import known_contents, new_deployment, read_record
+from rlxdeploy.model.host import Tree
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.plan import Site
+from rlxdeploy.model.record import Record
+from rlxdeploy.model.survey import HostFacts, Survey
+from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.plan.order import Order
+from rlxdeploy.resolve.launch import tree
+
+
+def order_for(
+    loaded: Loaded, survey: Survey, *, join_timeout: float | None = None, adopt: bool = False
+) -> Order:
+    """Return the circumstances of a plan for *loaded* made now, here, by whoever runs this."""
+    record = read_record(Path(loaded.path), loaded.job)
+    job = loaded.inventory.job
+    owner, controller, inventory = whoami(), socket.gethostname(), str(loaded.path)
+    return Order(
+        deployment=record.deployment if record else _remembered(survey, owner, inventory),
+        owner=owner,
+        controller=controller,
+        inventory=inventory,
+        now=time.time(),
+        ready=job.effective_ready.value,
+        join_timeout=job.join_timeout if join_timeout is None else join_timeout,
+        boot=job.effective_boot,
+        adopt=adopt,
+        left=_recorded(record),
+        known=known_contents(Path(loaded.path), loaded.job),
+        secret=secrets.token_bytes(32),
+    )
+
+
+def sites(loaded: Loaded, survey: Survey) -> Mapping[str, Site]:
+    """Return where the job lies on each surveyed host that has it, as it says or as recorded."""
+    found = dict(_recorded(read_record(Path(loaded.path), loaded.job)))
+    for name, facts in survey.hosts.items():
+        if facts.job.deployed is not None:
+            launch = facts.job.deployed.launch
+            found[name] = Site(facts.host, _tree(loaded.job, launch, facts), launch)
+    return {name: site for name, site in found.items() if name in survey.hosts}
+
+
+def whoami() -> str:
+    """Return the login name, or the number of the user where it has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def _recorded(record: Record | None) -> Mapping[str, Site]:
+    hosts = record.hosts if record else ()
+    return {one.host.name: Site(one.host, one.tree, one.launch) for one in hosts}
+
+
+def _remembered(survey: Survey, owner: str, inventory: str) -> str:
+    """Return the id that the hosts hold for this very inventory, where the record is lost."""
+    marks = [facts.job.deployed for facts in survey.hosts.values() if facts.job.deployed]
+    ours = {
+        mark.deployment
+        for mark in marks
+        if (mark.owner, mark.controller, mark.inventory) == (owner, socket.gethostname(), inventory)
+    }
+    return ours.pop() if len(ours) == 1 else new_deployment()
+
+
+def _tree(job: str, launch: str, facts: HostFacts) -> Tree:
+    return tree(job, Launch(launch), facts.platform)

@@ -1,0 +1,89 @@
+"""`stop`, `restart` and `destroy`."""
+
+from collections.abc import Callable
+
+import typer
+
+from rlxdeploy.app.change import Change, change, destroying, restarting, stopping
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.say import Say
+from rlxdeploy.cli.failure import worst
+from rlxdeploy.cli.options import (
+    Adopt,
+    InventoryArgument,
+    InventoryOption,
+    JoinTimeout,
+    Json,
+    Yes,
+    chosen,
+    confirm,
+)
+from rlxdeploy.cli.screen import Screen
+from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
+
+app = typer.Typer()
+
+UNREACHABLE = 4
+
+
+@app.command("stop")
+def stop_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    adopt: Adopt = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> int:
+    """Stop every rank; the files stay, and apply or restart starts the group again."""
+    path = chosen(inventory, option)
+    return _run(lambda lab, say: stopping(path, lab, say, adopt=adopt), as_json=as_json, yes=yes)
+
+
+@app.command("restart")
+def restart_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    join_timeout: JoinTimeout = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> int:
+    """Start the whole group anew with what is deployed, and wait until it has formed."""
+    path = chosen(inventory, option)
+    return _run(
+        lambda lab, say: restarting(path, lab, say, join_timeout=join_timeout),
+        as_json=as_json,
+        yes=yes,
+    )
+
+
+@app.command("destroy")
+def destroy_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    adopt: Adopt = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> int:
+    """Stop the job and remove every trace of it from its hosts."""
+    path = chosen(inventory, option)
+    return _run(lambda lab, say: destroying(path, lab, say, adopt=adopt), as_json=as_json, yes=yes)
+
+
+def _run(planning: Callable[[Lab, Say], Change], *, as_json: bool, yes: bool) -> int:
+    screen, lab = Screen(as_json=as_json), Lab()
+    with screen.progress() as say:
+        wanted = planning(lab, say)
+    if not wanted.plan.empty:
+        show_plan(screen, wanted.plan, diff=False)
+        confirm(screen, f"{wanted.verb.capitalize()} this?", yes=yes)
+    with screen.progress() as say:
+        done = change(wanted, lab, say)
+    if as_json:
+        screen.document({**applied_document(done, wanted.verb), "unasked": dict(wanted.unasked)})
+    show_applied(screen, done, wanted.verb)
+    for name, why in wanted.unasked.items():
+        screen.notes.out(f"error: {name}: {why}; it was left as it is", highlight=False)
+    return worst([exit_of(done), *([UNREACHABLE] if wanted.unasked else [])])

@@ -1,0 +1,53 @@
+"""`plan`: what apply would do, with nothing changed."""
+
+from typing import Annotated
+
+import typer
+
+from rlxdeploy.app.compile import Request
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.plan import plan_job
+from rlxdeploy.cli.options import (
+    Adopt,
+    InventoryArgument,
+    InventoryOption,
+    Json,
+    ShowDiff,
+    SurveyFile,
+    Templates,
+    chosen,
+)
+from rlxdeploy.cli.screen import Screen
+from rlxdeploy.cli.show import plan_document, show_plan
+
+app = typer.Typer()
+
+CHANGES_PENDING = 2
+
+Detailed = Annotated[
+    bool, typer.Option("--detailed-exitcode", help="Exit with 2 where there is something to do.")
+]
+
+
+@app.command("plan")
+def plan_command(
+    inventory: InventoryArgument = None,
+    *,
+    option: InventoryOption = None,
+    survey: SurveyFile = None,
+    templates: Templates = None,
+    adopt: Adopt = False,
+    diff: ShowDiff = True,
+    detailed: Detailed = False,
+    as_json: Json = False,
+) -> int:
+    """Show who becomes which rank, which files change, and what starts and stops."""
+    screen = Screen(as_json=as_json)
+    request = Request(chosen(inventory, option), survey, templates)
+    with screen.progress() as say:
+        plan = plan_job(request, Lab(), say, adopt=adopt).plan
+    if as_json:
+        screen.document(plan_document(plan))
+    else:
+        show_plan(screen, plan, diff=diff)
+    return CHANGES_PENDING if detailed and not plan.empty else 0

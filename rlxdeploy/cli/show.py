@@ -1,0 +1,126 @@
+"""A plan and what came of it, on the screen and as JSON."""
+
+import json
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from rlxdeploy.app.apply import Applied
+from rlxdeploy.cli.failure import exit_code_of, worst
+from rlxdeploy.cli.screen import Screen
+from rlxdeploy.edge.watch import Blamed
+from rlxdeploy.model.plan import Plan
+from rlxdeploy.plan.codec import dump_plan
+from rlxdeploy.plan.text import Tone, plan_lines
+
+SOME_FAILED = 3
+
+_STYLES: Mapping[Tone, str] = {
+    Tone.HEAD: "bold",
+    Tone.CREATED: "green",
+    Tone.CHANGED: "yellow",
+    Tone.REMOVED: "red",
+    Tone.QUIET: "dim",
+    Tone.NOTICE: "yellow",
+}
+
+
+def show_plan(screen: Screen, plan: Plan, *, diff: bool) -> None:
+    """Print the whole plan for people."""
+    for line in plan_lines(plan, diff=diff):
+        screen.people.print(Text(line.text, style=_STYLES.get(line.tone, "")))
+
+
+def plan_document(plan: Plan) -> dict[str, object]:
+    """Return a plan as JSON shows it."""
+    document: dict[str, object] = json.loads(dump_plan(plan))
+    document.pop("format_version")
+    return {**document, "changes": not plan.empty}
+
+
+def applied_document(applied: Applied, verb: str) -> dict[str, object]:
+    """Return what came of an apply as JSON shows it."""
+    watched = applied.watched
+    return {
+        "command": verb,
+        "job": applied.plan.job,
+        "release": applied.plan.release,
+        "changed": applied.went,
+        "hosts": {name: _host(applied, name) for name in applied.plan.hosts},
+        "joined": None if watched is None else watched.ok,
+        "waited": None if watched is None else round(watched.waited, 3),
+        "blamed": [_blamed(one) for one in watched.blamed] if watched else [],
+        "stopped": applied.stopped,
+        "exit": exit_of(applied),
+    }
+
+
+def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
+    """Print what came of an apply, failures last and in full."""
+    people, watched = screen.people, applied.watched
+    for name, error in applied.failed.items():
+        people.print(Text(f"{name}: {error.doing}: {error.why}", style="red"))
+        if error.remedy:
+            people.out(f"  {error.remedy}", highlight=False)
+    if applied.failed and not applied.went:
+        people.print(Text("Nothing was changed on any host.", style="bold"))
+    if watched is not None:
+        for blamed in watched.blamed:
+            _show_blamed(screen, blamed)
+    people.print(Text(_verdict(applied, verb), style="bold green" if applied.ok else "bold red"))
+
+
+def exit_of(applied: Applied) -> int:
+    """Return the exit code: 3 where hosts or ranks failed after GO, else that of the errors."""
+    if applied.ok:
+        return 0
+    if applied.went:
+        return SOME_FAILED
+    return worst([exit_code_of(error) or 1 for error in applied.failed.values()])
+
+
+def _show_blamed(screen: Screen, blamed: Blamed) -> None:
+    screen.people.print(Text(str(blamed), style="red"))
+    for line in blamed.log:
+        screen.people.out(f"  | {line}", highlight=False)
+
+
+def _verdict(applied: Applied, verb: str) -> str:
+    watched, plan = applied.watched, applied.plan
+    if watched is None:
+        return _carried(applied, verb)
+    if watched.ok:
+        proven = "joined" if plan.join == "notify" else "started, joining not proven"
+        ranks = sum(1 for row in plan.ranks if row.managed)
+        return f"{plan.job}: {ranks} of {plan.world} ranks {proven} in {watched.waited:.1f} s."
+    after = f"after {watched.waited:.1f} s"
+    if applied.stopped:
+        return f"{plan.job}: the group did not form ({after}); its ranks were stopped again."
+    return (
+        f"{plan.job}: the group did not form ({after}); release {plan.release} stays, "
+        "for there is no rollback yet."
+    )
+
+
+def _carried(applied: Applied, verb: str) -> str:
+    job = applied.plan.job
+    if applied.ok:
+        return f"{job}: {verb} done." if applied.went else f"{job}: nothing to {verb}."
+    return f"{job}: {verb} failed on {len(applied.failed)} of {len(applied.plan.hosts)} hosts."
+
+
+def _host(applied: Applied, name: str) -> dict[str, object]:
+    error = applied.failed.get(name)
+    if error is not None:
+        return {"ok": False, "doing": error.doing, "why": error.why, "remedy": error.remedy}
+    return {"ok": True, "changed": applied.went and not applied.plan.hosts[name].empty}
+
+
+def _blamed(blamed: Blamed) -> dict[str, object]:
+    return {
+        "rank": blamed.rank,
+        "host": blamed.host,
+        "address": blamed.address,
+        "why": blamed.why,
+        "log": list(blamed.log),
+    }
