@@ -32,12 +32,11 @@ def stop_command(
     *,
     option: InventoryOption = None,
     adopt: Adopt = False,
-    yes: Yes = False,
     as_json: Json = False,
 ) -> int:
     """Stop every rank; the files stay, and apply or restart starts the group again."""
     path = chosen(inventory, option)
-    return _run(lambda lab, say: stopping(path, lab, say, adopt=adopt), as_json=as_json, yes=yes)
+    return _run(lambda lab, say: stopping(path, lab, say, adopt=adopt), as_json=as_json)
 
 
 @app.command("restart")
@@ -46,7 +45,6 @@ def restart_command(
     *,
     option: InventoryOption = None,
     join_timeout: JoinTimeout = None,
-    yes: Yes = False,
     as_json: Json = False,
 ) -> int:
     """Start the whole group anew with what is deployed, and wait until it has formed."""
@@ -54,7 +52,6 @@ def restart_command(
     return _run(
         lambda lab, say: restarting(path, lab, say, join_timeout=join_timeout),
         as_json=as_json,
-        yes=yes,
     )
 
 
@@ -69,16 +66,18 @@ def destroy_command(
 ) -> int:
     """Stop the job and remove every trace of it from its hosts."""
     path = chosen(inventory, option)
-    return _run(lambda lab, say: destroying(path, lab, say, adopt=adopt), as_json=as_json, yes=yes)
+    return _run(
+        lambda lab, say: destroying(path, lab, say, adopt=adopt), as_json=as_json, ask=not yes
+    )
 
 
-def _run(planning: Callable[[Lab, Say], Change], *, as_json: bool, yes: bool) -> int:
+def _run(planning: Callable[[Lab, Say], Change], *, as_json: bool, ask: bool = False) -> int:
     screen, lab = Screen(as_json=as_json), Lab()
     with screen.progress() as say:
         wanted = planning(lab, say)
     if not wanted.plan.empty:
         show_plan(screen, wanted.plan, diff=False)
-        confirm(screen, f"{wanted.verb.capitalize()} this?", yes=yes)
+        confirm(screen, "Destroy this?", yes=not ask)
     with screen.progress() as say:
         done = change(wanted, lab, say)
     if as_json:
