@@ -7,14 +7,14 @@ BIN     = $(VENV)/bin
 
 # The main job on this machine: plan, apply, four ranks joined, how to go on from there.
 demo: $(VENV)/.installed
-	@$(BIN)/rlxdeploy plan inventories/local.toml
 	@$(BIN)/rlxdeploy apply inventories/local.toml --yes
+	@echo
 	@$(BIN)/rlxdeploy status inventories/local.toml
 	@printf '\n%s\n' 'The group stays up. From here:' \
-	  '  $(BIN)/rlxdeploy status  inventories/local.toml   # how it is' \
-	  '  $(BIN)/rlxdeploy logs    inventories/local.toml   # what the ranks said' \
-	  '  $(BIN)/rlxdeploy stop    inventories/local.toml   # stop it' \
-	  '  $(BIN)/rlxdeploy destroy inventories/local.toml --yes   # remove every trace'
+	  '  $(BIN)/rlxdeploy logs    inventories/local.toml        # what the ranks said' \
+	  '  $(BIN)/rlxdeploy plan    inventories/local.toml        # nothing to change, until you edit it' \
+	  '  $(BIN)/rlxdeploy stop    inventories/local.toml        # stop the ranks, keep the files' \
+	  '  $(BIN)/rlxdeploy destroy inventories/local.toml --yes  # stop and remove every trace'
 
 test: lint unit wheel
 

@@ -33,7 +33,7 @@ def apply_command(
     join_timeout: JoinTimeout = None,
     adopt: Adopt = False,
     yes: Yes = False,
-    diff: ShowDiff = False,
+    diff: ShowDiff = None,
     as_json: Json = False,
 ) -> int:
     """Bring the hosts to what the inventory says, and the ranks into one group."""

@@ -37,7 +37,7 @@ def plan_command(
     survey: SurveyFile = None,
     templates: Templates = None,
     adopt: Adopt = False,
-    diff: ShowDiff = True,
+    diff: ShowDiff = None,
     detailed: Detailed = False,
     as_json: Json = False,
 ) -> int:

@@ -9,7 +9,7 @@ from rlxdeploy.app.apply import Applied
 from rlxdeploy.cli.failure import exit_code_of, worst
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.edge.watch import Blamed
-from rlxdeploy.model.plan import Plan
+from rlxdeploy.model.plan import Change, Plan
 from rlxdeploy.plan.codec import dump_plan
 from rlxdeploy.plan.text import Tone, plan_lines
 
@@ -25,9 +25,10 @@ _STYLES: Mapping[Tone, str] = {
 }
 
 
-def show_plan(screen: Screen, plan: Plan, *, diff: bool) -> None:
-    """Print the whole plan for people."""
-    for line in plan_lines(plan, diff=diff):
+def show_plan(screen: Screen, plan: Plan, *, diff: bool | None) -> None:
+    """Print the whole plan for people: every text, none, or (None) those of changed files."""
+    shown = {None: (Change.CHANGED,), True: tuple(Change), False: ()}[diff]
+    for line in plan_lines(plan, shown):
         screen.people.print(Text(line.text, style=_STYLES.get(line.tone, "")))
 
 

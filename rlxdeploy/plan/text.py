@@ -1,6 +1,6 @@
 """A plan as lines a person reads; the command line colours and prints them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -33,8 +33,11 @@ _DIFF_TONES = {"+": Tone.CREATED, "-": Tone.REMOVED, "@": Tone.QUIET}
 _COLUMNS = ("rank", "node", "host", "device", "address", "launch", "action")
 
 
-def plan_lines(plan: Plan, *, diff: bool = True) -> Iterator[Line]:
-    """Yield the whole plan: the group, why it starts, who is where, and each host's part."""
+def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterator[Line]:
+    """Yield the whole plan: the group, why it starts, who is where, and each host's part.
+
+    *diffs* are the kinds of change whose text is shown below the file.
+    """
     hosts = sum(1 for part in plan.hosts.values() if part.launch)
     topology = f" in a {plan.topology}" if plan.topology else ""
     where = f"{_count(plan.world, 'rank')}{topology} on {_count(hosts, 'host')}"
@@ -46,7 +49,7 @@ def plan_lines(plan: Plan, *, diff: bool = True) -> Iterator[Line]:
     for name, part in plan.hosts.items():
         if not part.empty:
             yield Line("")
-            yield from _host(name, part, diff=diff)
+            yield from _host(name, part, diffs)
     if plan.notices:
         yield Line("")
     yield from (Line(f"{one.severity}: {one}", Tone.NOTICE) for one in plan.notices)
@@ -81,10 +84,10 @@ def _table(ranks: tuple[RankRow, ...]) -> Iterator[Line]:
         yield Line(f"  {'  '.join(padded).rstrip()}", tone)
 
 
-def _host(name: str, part: HostPlan, *, diff: bool) -> Iterator[Line]:
+def _host(name: str, part: HostPlan, diffs: Collection[Change]) -> Iterator[Line]:
     yield Line(f"{name} ({part.launch})", Tone.HEAD)
     for change in part.changes:
-        yield from _change(change, diff=diff)
+        yield from _change(change, diffs)
     for action in part.actions:
         yield Line(f"  {action.action} rank {action.rank}: {action.why}")
     if part.stage:
@@ -93,11 +96,11 @@ def _host(name: str, part: HostPlan, *, diff: bool) -> Iterator[Line]:
         yield Line(f"  then: {'; '.join(map(str, part.go))}", Tone.QUIET)
 
 
-def _change(change: FileChange, *, diff: bool) -> Iterator[Line]:
+def _change(change: FileChange, diffs: Collection[Change]) -> Iterator[Line]:
     source = f" from {change.source}" if change.source else ""
     size = f" ({change.size} bytes{source})"
     yield Line(f"  {_MARKS[change.change]} {change.path}{size}", Tone(change.change.value))
-    for line in change.diff.splitlines() if diff else ():
+    for line in change.diff.splitlines() if change.change in diffs else ():
         yield Line(f"      {line}", _DIFF_TONES.get(line[:1], Tone.PLAIN))
 
 

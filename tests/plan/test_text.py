@@ -37,7 +37,7 @@ def test_a_plan_says_who_is_where_and_what_becomes_of_it() -> None:
 def test_a_change_shows_its_diff_in_the_tones_of_a_diff() -> None:
     """Lines that go and lines that come are told apart; without the diff only the file is named."""
     whole = list(plan_lines(changed()))
-    short = list(plan_lines(changed(), diff=False))
+    short = list(plan_lines(changed(), diffs=()))
 
     assert ('      +NOTE="new"', Tone.CREATED) in [(line.text, line.tone) for line in whole]
     assert ('      -NOTE=""', Tone.REMOVED) in [(line.text, line.tone) for line in whole]
