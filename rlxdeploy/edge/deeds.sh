@@ -77,10 +77,10 @@ quiet_guard() {
 
 value() { sed -n "s/^$1=//p" "$2" 2>/dev/null; } # key, file
 
-lock_file() { # path: 0 taken, 1 held by somebody who lives, 2 cannot be made
-  { echo "pid=$$"; echo "start=$(started $$)"; echo "boot=$(boot)"
-    echo "since=$(date +%s)"; echo "by=$by"; } >"$1.$$" || return 2
+lock_file() { # path: 0 taken, 1 held by somebody who lives, 2 cannot be made; $taken says it too
   turn=0; taken=2
+  { echo "pid=$$"; echo "start=$(started $$)"; echo "boot=$(boot)"
+    echo "since=$(date +%s)"; echo "by=$by"; } >"$1.$$" || { rm -f "$1.$$"; return 2; }
   while [ "$taken" = 2 ] && [ "$turn" -lt 3 ]; do
     turn=$((turn + 1))
     # A hard link is there with its content or not at all.
@@ -208,13 +208,13 @@ put() { # release path mode offset bytes
   try "write $target" durable "$target"
 }
 
-listing() { # folder: mode and name of each file
-  (cd "$1" && find . -type f -exec ls -ld {} + | awk '{ print $1, $NF }' | sort -k 2)
+alike() { # folder, folder: has the first all of the second; the job may have written there too
+  (cd "$2" && find . -type f) | while IFS= read -r one; do
+    cmp -s "$1/$one" "$2/$one" && [ "$(mode "$1/$one")" = "$(mode "$2/$one")" ] || exit 1
+  done
 }
 
-alike() { # folder, folder
-  [ "$(listing "$1")" = "$(listing "$2")" ] && diff -r "$1" "$2" >/dev/null 2>&1
-}
+mode() { ls -ld "$1" 2>/dev/null | cut -c 1-10; }
 
 finish() { # release: in place, unless one with the same name is: that may be running
   staged=$home/releases/$1
@@ -229,7 +229,7 @@ finish() { # release: in place, unless one with the same name is: that may be ru
 
 store() { # digest offset bytes
   need_folder "$data/store"
-  hold_store || die "the store is locked by $(value by "$data/store/.lock")"
+  hold_store || die "lock $data/store: held by $(value by "$data/store/.lock")$(room)"
   if [ ! -f "$data/store/$1" ] || [ "$(wc -c <"$data/store/$1")" -ne "$3" ]; then
     try "write $data/store/$1" write "$data/store/$1.$$" 644 "" "$2" "$3"
     try "write $data/store/$1" durable "$data/store/$1.$$"
@@ -242,7 +242,7 @@ hold_store() { # jobs share the store: nobody sweeps while somebody counts on a 
   turns=0
   until lock_file "$data/store/.lock" 2>/dev/null; do
     turns=$((turns + 1))
-    [ "$turns" -lt 100 ] || return 1
+    [ "$taken" = 1 ] && [ "$turns" -lt 100 ] || return 1
     nap
   done
 }
@@ -304,13 +304,17 @@ switch() { # release
 }
 
 put_in_place() { # path
-  mv -f "$1.rlx-new" "$1" && durable "$(dirname "$1")"
+  mv -f "$1.rlx-new" "$1" && durable "$(dirname "$1")" || return
+  case $1 in "$home"/*) return 0 ;; esac
+  # What lies elsewhere is remembered, to be removed by a destroy.
+  grep -qxF -- "$1" "$home/.installed" 2>/dev/null || printf '%s\n' "$1" >>"$home/.installed"
 }
 
 remove() { # path
   rm -f "$1" || return
-  case $1 in *.service.d/*) rmdir "$(dirname "$1")" 2>/dev/null ;; esac
-  return 0
+  [ -f "$home/.installed" ] || return 0
+  { grep -vxF -- "$1" "$home/.installed" || true; } >"$home/.installed.tmp" &&
+    mv -f "$home/.installed.tmp" "$home/.installed"
 }
 
 manager() { # systemctl of this launch
@@ -389,12 +393,14 @@ start_supervisors() { # release ranks... -- supervisor...
   return "$bad"
 }
 
-prune() { # how many to keep, besides the one that runs
-  kept=0
-  for name in $(ls -1t "$home/releases" 2>/dev/null); do
-    in_use "$name" && { kept=$((kept + 1)); continue; }
-    kept=$((kept + 1))
-    [ "$kept" -le "$1" ] || rm -rf "$home/releases/$name"
+prune() { # how many to keep: what is in use, and the newest of the others
+  spare=$1
+  releases=$(ls -1t "$home/releases" 2>/dev/null)
+  for name in $releases; do in_use "$name" && spare=$((spare - 1)); done
+  for name in $releases; do
+    in_use "$name" && continue
+    spare=$((spare - 1))
+    [ "$spare" -ge 0 ] || rm -rf "$home/releases/$name"
   done
   sweep
 }
@@ -423,6 +429,8 @@ remove_job() {
   for file in "$run_home"/*; do
     case ${file##*/} in [0-9]*.state | [0-9]*.supervisor | [0-9]*.lock | [0-9]*.notify) rm -f "$file" ;; esac
   done
+  [ ! -f "$home/.installed" ] || while IFS= read -r file; do rm -f "$file"; done <"$home/.installed"
+  rm -f "$home/.installed"
   rm -rf "$home/releases" "$home/log" "$home/current" "$home/deployment.json" "$home/key"
   sweep
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,13 @@ from rlxdeploy.model.step import (
     StoreFile,
     SwitchRelease,
 )
+
+# The shells that hosts have for /bin/sh, as far as this machine has them.
+SHELLS = {
+    name: (path, *words)
+    for name, words in {"dash": (), "bash": ("--posix",), "busybox": ("sh",)}.items()
+    if (path := shutil.which(name))
+}
 
 JOB = "t"
 QUICK = Patience(stage=20, go=40, hold=60, bye=10)

@@ -1,18 +1,23 @@
 """A plan carried out on this machine by a real shell and real supervisors."""
 
+import contextlib
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.edge.deployment import Lab, alive, listing
-
-SHELLS = {
-    name: (path, *words)
-    for name, words in {"dash": (), "bash": ("--posix",), "busybox": ("sh",)}.items()
-    if (path := shutil.which(name))
-}
+from rlxdeploy.edge.apply import Manner, carried_out
+from rlxdeploy.edge.session import Session
+from rlxdeploy.errors import HostError, Locked, Refused, Unreachable
+from rlxdeploy.model.files import RemoteFile, RemoteFiles
+from rlxdeploy.model.host import Host
+from tests.edge.deployment import QUICK, SHELLS, Lab, alive, listing
 
 
 @pytest.fixture(params=list(SHELLS.values()), ids=list(SHELLS))
@@ -21,6 +26,20 @@ def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
     one = Lab(tmp_path, shell=request.param)
     yield one
     one.carry_out(one.destroy_plan((0, 1)))
+
+
+def up(lab: Lab, release: str = "r1", files: RemoteFiles | None = None) -> RemoteFiles:
+    wanted = files or lab.files(release)
+    carried = lab.carry_out(lab.apply_plan(wanted), wanted)
+    assert not carried.outcomes.failed
+    return wanted
+
+
+def with_installed(lab: Lab, path: Path, content: bytes = b"unit\n") -> RemoteFiles:
+    files = lab.files("r1")
+    file = RemoteFile(str(path), content, 0o640, "test")
+    host = replace(files.hosts[lab.name], installed=(file,))
+    return replace(files, hosts={lab.name: host})
 
 
 def test_an_apply_starts_and_a_destroy_leaves_nothing(lab: Lab) -> None:
@@ -35,7 +54,290 @@ def test_an_apply_starts_and_a_destroy_leaves_nothing(lab: Lab) -> None:
     assert all(alive(record["pid"]) for record in records)
     assert (lab.home / "current").resolve() == lab.home / "releases" / "r1"
     assert (lab.home / "current/env/0.env").stat().st_mode & 0o777 == 0o600
+    assert (lab.home / "deployment.json").stat().st_mode & 0o777 == 0o600
     assert not (lab.home / "lock").exists()
     assert not lab.carry_out(lab.destroy_plan((0, 1))).outcomes.failed
     assert not any(alive(r[who]) for r in records for who in ("pid", "supervisor_pid"))
     assert listing(lab.folder).keys() == before.keys()
+
+
+def test_a_destroy_leaves_what_another_job_has(lab: Lab) -> None:
+    """The store and the folders stay as long as somebody else is in them."""
+    up(lab)
+    neighbour = lab.home.parent / "other" / "releases" / "x" / "env"
+    neighbour.mkdir(parents=True)
+    stored = next(path for path in (lab.home.parent / "store").iterdir())
+    (neighbour / "0.env").write_text(f'PYTHONPATH="{stored}"\n')
+    lab.carry_out(lab.destroy_plan())
+
+    assert not lab.home.exists()
+    assert stored.exists()
+    shutil.rmtree(neighbour.parents[2])
+    up(lab)
+
+
+def test_an_empty_plan_opens_no_session(lab: Lab) -> None:
+    """A second apply has nothing to say to anybody: nothing on the host can change."""
+    up(lab)
+    before, record = listing(lab.folder), lab.record()
+
+    def refuse(host: Host, deadline: float) -> Session:
+        raise AssertionError((host, deadline))
+
+    with carried_out(lab.plan((), ()), None, refuse, Manner("ann")) as carried:
+        assert (carried.outcomes.done, carried.outcomes.failed) == ({}, {})
+    assert (listing(lab.folder), lab.record()) == (before, record)
+
+
+def test_a_new_release_replaces_the_running_one(lab: Lab) -> None:
+    """The old process is gone, the new one runs from `current`, and three releases are kept."""
+    up(lab)
+    first = lab.record()
+    for age, release in ((30, "r2"), (20, "r3"), (10, "r4")):
+        newest = (lab.home / "current").resolve()
+        os.utime(newest, (newest.stat().st_mtime - age,) * 2)
+        up(lab, release)
+    kept = sorted(path.name for path in (lab.home / "releases").iterdir())
+
+    assert not alive(first["pid"])
+    assert lab.record()["release"] == "r4"
+    assert (lab.home / "current").readlink() == Path("releases/r4")
+    assert kept == ["r2", "r3", "r4"]
+
+
+def test_a_stored_file_goes_with_the_last_release_that_names_it(lab: Lab) -> None:
+    """The store is swept when releases are pruned, and never of what is in use."""
+    up(lab)
+    stray = lab.home.parent / "store" / ("0" * 64)
+    stray.write_bytes(b"x")
+    up(lab, "r2")
+
+    assert not stray.exists()
+    assert len(list((lab.home.parent / "store").glob("[0-9a-f]*"))) == 1
+
+
+def test_a_release_of_the_same_name_is_mended(lab: Lab) -> None:
+    """A file that somebody changed by hand is as planned after the next apply."""
+    files = up(lab)
+    env = lab.home / "current" / "env" / "0.env"
+    wanted = env.read_bytes()
+    env.write_bytes(b"RANK=7\n")
+    up(lab, files=files)
+
+    assert env.read_bytes() == wanted
+
+
+def test_a_rank_whose_supervisor_was_killed_is_stopped_all_the_same(lab: Lab) -> None:
+    """An orphan is found by its number and start, and does not live beside its successor."""
+    up(lab)
+    record = lab.record()
+    os.kill(record["supervisor_pid"], signal.SIGKILL)
+    up(lab, "r2")
+
+    assert not alive(record["pid"])
+    assert alive(lab.record()["pid"])
+
+
+def test_a_file_elsewhere_is_replaced_whole_and_goes_with_the_job(lab: Lab) -> None:
+    """An installed file has its mode, and a destroy takes it with the folders made for it."""
+    before = listing(lab.folder)
+    path = lab.folder / "srv" / "train" / "a file"
+    up(lab, files=with_installed(lab, path))
+
+    assert path.read_bytes() == b"unit\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [one.name for one in path.parent.iterdir()] == ["a file"]
+    lab.carry_out(lab.destroy_plan())
+    assert listing(lab.folder).keys() == before.keys()
+
+
+def refused(lab: Lab, files: RemoteFiles) -> HostError:
+    carried = lab.carry_out(lab.apply_plan(files), files)
+    assert not carried.went
+    assert not carried.outcomes.done
+    return carried.outcomes.failed[lab.name]
+
+
+def test_a_link_in_place_of_a_file_is_refused(lab: Lab) -> None:
+    """The link's target is untouched, and so is everything else."""
+    target, link = lab.folder / "target", lab.folder / "link"
+    target.write_bytes(b"precious")
+    link.symlink_to(target)
+    before = listing(lab.folder)
+    error = refused(lab, with_installed(lab, link))
+
+    assert isinstance(error, Refused)
+    assert f"{link} is a symbolic link; remove it or name its target" in error.why
+    assert target.read_bytes() == b"precious"
+    assert listing(lab.folder) == before
+
+
+def test_a_home_that_cannot_be_made_is_named(lab: Lab) -> None:
+    """A file where a folder has to be: the folder is in the message and nothing is left."""
+    (lab.folder / "share").write_bytes(b"")
+    error = refused(lab, lab.files("r1"))
+    (lab.folder / "share").unlink()
+
+    assert f"make the folder {lab.home}" in error.why
+
+
+def mounted(folder: Path, options: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small or a read-only file system")
+    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
+
+
+def fill(path: Path) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while os.write(file, bytes(4096)):
+            pass
+    os.close(file)
+
+
+@pytest.fixture
+def small(lab: Lab) -> Iterator[Lab]:
+    share = lab.folder / "share"
+    share.mkdir()
+    mounted(share, "size=96k")
+    yield lab
+    (share / "filler").unlink()
+    lab.carry_out(lab.destroy_plan())
+    subprocess.run(["/bin/umount", str(share)], check=True)
+
+
+def test_a_full_disk_changes_nothing(small: Lab) -> None:
+    """The message says that the disk is full, and what was there is as it was."""
+    filler = small.folder / "share" / "filler"
+    filler.write_bytes(bytes(88 << 10))
+    before = listing(small.folder)
+    error = refused(small, small.files("r1"))
+    after = listing(small.folder)
+
+    assert "is full" in error.why
+    assert after.keys() == before.keys()
+
+
+@pytest.mark.parametrize("room", [0, 4096, 32768])
+def test_a_disk_that_fills_up_leaves_the_running_release_alone(small: Lab, room: int) -> None:
+    """A second apply without room fails before GO: the first release runs on."""
+    subprocess.run(["/bin/mount", "-o", "remount,size=8m", str(small.folder / "share")], check=True)
+    up(small)
+    record = small.record()
+    filler = small.folder / "share" / "filler"
+    fill(filler)
+    os.truncate(filler, filler.stat().st_size - room)
+    before = listing(small.home)
+    error = refused(small, small.files("r2"))
+    after = listing(small.home)
+
+    assert "is full" in error.why
+    assert after.keys() == before.keys()
+    assert small.record() == record
+    assert alive(record["pid"])
+
+
+def test_a_read_only_home_is_named(lab: Lab) -> None:
+    """Nothing can be made there, and the message says what and why."""
+    share = lab.folder / "share"
+    share.mkdir()
+    mounted(share, "ro")
+    error = refused(lab, lab.files("r1"))
+    subprocess.run(["/bin/umount", str(share)], check=True)
+    share.rmdir()
+
+    assert "make the folder" in error.why
+    assert "ead-only" in error.why
+
+
+def test_a_locked_host_names_who_holds_it(lab: Lab) -> None:
+    """The second apply learns who, what and since when; the lock goes when the first is done."""
+    files = lab.files("r1")
+    manner = Manner("ann@desk: apply /lab/inventory.toml", patience=QUICK)
+    with carried_out(lab.apply_plan(files), files, lab.open_session, manner) as first:
+        error = refused(lab, lab.files("r2"))
+        assert not first.outcomes.failed
+
+    assert isinstance(error, Locked)
+    assert "ann@desk: apply /lab/inventory.toml, pid " in error.why
+    assert lab.record()["release"] == "r1"
+    assert not lab.carry_out(lab.plan((), lab.destroy_plan().hosts["local"].go)).outcomes.failed
+
+
+def test_one_host_that_fails_keeps_all_from_going(lab: Lab) -> None:
+    """Staged hosts are undone when another does not come to STAGED; only the culprit is named."""
+    before = listing(lab.folder)
+    files = lab.files("r1")
+    plan = lab.apply_plan(files)
+    absent = replace(plan.hosts["local"], host=Host("absent"))
+    plan = replace(plan, hosts={**plan.hosts, "absent": absent})
+    files = replace(files, hosts={**files.hosts, "absent": files.hosts["local"]})
+
+    def open_session(host: Host, deadline: float) -> Session:
+        if host.name == "absent":
+            raise Unreachable("absent", "connect", "no route to host")
+        return lab.open(host, deadline)
+
+    with carried_out(plan, files, open_session, Manner("ann", patience=QUICK)) as carried:
+        pass
+    assert not carried.went
+    assert list(carried.outcomes.failed) == ["absent"]
+    assert listing(lab.folder).keys() == before.keys()
+
+
+def test_a_step_that_fails_after_go_is_named(lab: Lab) -> None:
+    """What a step complained of is the reason, and the lock is released."""
+    files = lab.files("r1", ready="maybe")
+    carried = lab.carry_out(lab.apply_plan(files), files)
+    error = carried.outcomes.failed[lab.name]
+
+    assert carried.went
+    assert error.doing == "start rank 0"
+    assert "ready may not be 'maybe'" in error.why
+    assert not (lab.home / "lock").exists()
+
+
+def test_a_silent_host_meets_our_deadline(lab: Lab) -> None:
+    """A shell that never answers costs its deadline and no more."""
+    hung = Lab(lab.folder, "local", (sys.executable, "-c", "import time; time.sleep(60)"))
+    files = lab.files("r1")
+    carried = hung.carry_out(lab.apply_plan(files), files, stage=1.0, bye=0.5)
+
+    assert not carried.went
+    assert "in time" in carried.outcomes.failed[lab.name].why
+
+
+def test_an_interrupt_before_go_undoes_and_goes_on_up(lab: Lab) -> None:
+    """Ctrl-C while hosts are being staged leaves nothing staged and no lock."""
+    before = listing(lab.folder)
+    files = lab.files("r1")
+
+    def interrupt(_host: str, what: str) -> None:
+        if what == "staged":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    manner = Manner("ann", patience=QUICK, tell=interrupt)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        carried_out(lab.apply_plan(files), files, lab.open_session, manner),
+    ):
+        pass
+    assert listing(lab.folder).keys() == before.keys()
+
+
+def test_an_interrupt_after_go_waits_for_the_host_to_finish(lab: Lab) -> None:
+    """Ctrl-C between steps does not leave a host between releases."""
+    files = lab.files("r1")
+
+    def interrupt(_host: str, what: str) -> None:
+        if what.startswith("switch"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    manner = Manner("ann", patience=QUICK, tell=interrupt)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        carried_out(lab.apply_plan(files), files, lab.open_session, manner),
+    ):
+        pass
+    assert alive(lab.record()["pid"])
+    assert not (lab.home / "lock").exists()
