@@ -22,7 +22,10 @@ Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on stdout, words for people on stderr.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-ShowDiff = Annotated[bool, typer.Option("--diff/--no-diff", help="Show what changes in each file.")]
+ShowDiff = Annotated[
+    bool | None,
+    typer.Option("--diff/--no-diff", help="Every file's text, or none; else that of changed files."),
+]
 Forks = Annotated[int | None, typer.Option("--forks", min=1, help="Hosts worked on at once (32).")]
 Timeout = Annotated[
     float | None, typer.Option("--timeout", min=0, help="Seconds until the command gives up.")
