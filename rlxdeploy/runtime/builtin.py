@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from types import FrameType
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Callable, Mapping, Optional, Sequence, Tuple, Union
 
 from rlxdeploy.runtime.bench import bench
 from rlxdeploy.runtime.bringup import Bringup
@@ -44,24 +44,22 @@ class Leave(BaseException):
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Be a node until told to leave; return the exit code: 0 finished, 75 lost, 78 refused."""
     options = _parse(arguments)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)
     report: Optional[Reporter] = None
+    failed: Optional[GroupError] = None
     try:
+        _on_signals(_leave)
         settings = Settings.from_env(environ)
         report = Reporter(settings, environ, _say)
         _live(settings, options, report)
     except Leave:
-        _ignore_signals()
-        failed = None
+        pass
     except GroupError as error:
-        _ignore_signals()
         failed = error
-        _say(str(error)) if report is None else report.leaving(str(error))
-    else:
-        failed = None
+    _on_signals(signal.SIG_IGN)
     if report is not None:
-        report.leaving()
+        report.leaving(str(failed) if failed else None)
+    elif failed is not None:
+        _say(str(failed))
     return failed.exit_code if failed else 0
 
 
@@ -132,9 +130,9 @@ def _leave(_number: int, _frame: Optional[FrameType]) -> None:
     raise Leave
 
 
-def _ignore_signals() -> None:
+def _on_signals(deed: Union[Callable[[int, Optional[FrameType]], None], signal.Handlers]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, deed)
 
 
 def _say(line: str) -> None:

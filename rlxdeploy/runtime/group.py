@@ -8,7 +8,6 @@ Only a `recv` or `recv_bytes` that times out leaves the group usable.
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Optional, Type, Union, final
@@ -19,9 +18,10 @@ from rlxdeploy.runtime.algorithm import gather
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import Moves, Receive, Scratch, Send, as_bytes
 from rlxdeploy.runtime.algorithm.select import all_reduce
+from rlxdeploy.runtime.algorithm.tags import RESERVED_TAGS
+from rlxdeploy.runtime.arrays import flatten, write_back
 from rlxdeploy.runtime.errors import CollectiveTimeout, GroupClosed, LengthMismatch, NotSupported
 from rlxdeploy.runtime.link.base import Call, Links, begin, drive
-from rlxdeploy.runtime.wire.frame import RESERVED_TAGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,14 +73,14 @@ class ProcessGroup:
 
     def send(self, to: int, tag: int, array: NDArray[Any], timeout: Optional[float] = None) -> None:
         """Send the elements of *array* to rank *to*; returns once its memory may change."""
-        self.send_bytes(to, tag, as_bytes(_flat(array)), timeout)
+        self.send_bytes(to, tag, as_bytes(flatten(array)), timeout)
 
     def recv(
         self, source: int, tag: int, into: NDArray[Any], timeout: Optional[float] = None
     ) -> None:
         """Fill *into* with the next message from *source* with *tag*; it must be of that size."""
         call = self._begin(f"recv from rank {source}", timeout, source, tag)
-        flat = _flat(into, result=True)
+        flat = flatten(into, result=True)
         if source == self.rank:
             message = self._from_self(tag)
             if len(message) != flat.nbytes:
@@ -89,7 +89,7 @@ class ProcessGroup:
         else:
             receive = Receive(source, tag, as_bytes(flat))
             self._guard(call, lambda: self._links.collect((receive,), call), usable_when_late=True)
-        _write_back(flat, into)
+        write_back(flat, into)
 
     def send_bytes(
         self,
@@ -103,7 +103,9 @@ class ProcessGroup:
         if to == self.rank:
             self._to_self.setdefault(tag, deque()).append(bytes(data))
             return
-        moves = iter((Send(to, tag, memoryview(data).cast("B")),))
+        whole = memoryview(data).cast("B")
+        self._fits(call.op, len(whole))
+        moves = iter((Send(to, tag, whole),))
         self._guard(call, lambda: drive(self._links, moves, call))
 
     def recv_bytes(self, source: int, tag: int, timeout: Optional[float] = None) -> bytes:
@@ -126,10 +128,11 @@ class ProcessGroup:
     ) -> None:
         """Give every rank the *array* of rank *root*, which is the same size everywhere."""
         call = self._begin("broadcast", timeout, root)
-        flat = _flat(array, result=self.rank != root)
+        flat = flatten(array, result=self.rank != root)
+        self._fits(call.op, flat.nbytes)
         self._drive(call, gather.broadcast(self._member, flat, root))
         if self.rank != root:
-            _write_back(flat, array)
+            write_back(flat, array)
 
     def all_gather(
         self,
@@ -139,14 +142,15 @@ class ProcessGroup:
     ) -> NDArray[Any]:
         """Return every rank's *array*, stacked by rank, in *out* if given; sizes are equal."""
         call = self._begin("all_gather", timeout, whole=True)
-        flat = _flat(array)
+        flat = flatten(array)
         shape = (self.world, *array.shape)
         result = np.empty(shape, array.dtype) if out is None else out
         if result.shape != shape or result.dtype != array.dtype:
             raise ValueError(f"all_gather: out must be {array.dtype} of shape {shape}")
-        whole = _flat(result, result=True)
+        whole = flatten(result, result=True)
+        self._fits(call.op, whole.nbytes)
         self._drive(call, gather.all_gather(self._member, flat, whole))
-        _write_back(whole, result)
+        write_back(whole, result)
         return result
 
     def all_reduce(
@@ -163,15 +167,16 @@ class ProcessGroup:
         must choose alike.
         """
         call = self._begin("all_reduce", timeout, whole=True)
-        flat = _flat(array, result=True)
+        flat = flatten(array, result=True)
         if flat.dtype.str not in _REDUCIBLE:
             raise NotSupported(
                 f"all_reduce of {array.dtype} is not supported yet; use float32 or 64"
             )
         exact = self._deterministic if deterministic is None else deterministic
+        self._fits(call.op, -(-flat.size // self.world) * np.float64().nbytes)
         moves = all_reduce(self._member, flat, ReduceKind(kind), self._scratch, exact=exact)
         self._drive(call, moves)
-        _write_back(flat, array)
+        write_back(flat, array)
         return array
 
     def watch(self, seconds: float) -> None:
@@ -218,6 +223,11 @@ class ProcessGroup:
             raise ValueError(f"{op}: tags are 0..{RESERVED_TAGS - 1:#x}, not {tag:#x}")
         return begin(op, self._timeout if timeout is None else timeout, whole=whole)
 
+    def _fits(self, op: str, size: int) -> None:
+        if size > self._links.max_message:
+            most = self._links.max_message
+            raise ValueError(f"{op}: a message of {size} bytes; at most {most} go into one")
+
     def _drive(self, call: Call, moves: Moves) -> None:
         self._guard(call, lambda: drive(self._links, moves, call))
 
@@ -251,29 +261,3 @@ class ProcessGroup:
         if not waiting:
             raise ValueError(f"this rank has sent itself nothing with tag {tag}")
         return waiting.popleft()
-
-
-def _flat(array: NDArray[Any], *, result: bool = False) -> NDArray[Any]:
-    """Return *array* as one contiguous little-endian row: itself where it is that, else a copy.
-
-    *result* says that something will be written into it.
-    """
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected a numpy array, got {type(array).__name__}")
-    if array.dtype.hasobject:
-        raise TypeError(f"an array of {array.dtype} holds no bytes to send")
-    if result and not array.flags.writeable:
-        raise ValueError("the array is read-only; results are written into it")
-    if _in_place(array):
-        return array.reshape(-1)
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
-
-
-def _in_place(array: NDArray[Any]) -> bool:
-    contiguous: bool = array.flags.c_contiguous
-    return contiguous and array.dtype.isnative and sys.byteorder == "little"
-
-
-def _write_back(flat: NDArray[Any], array: NDArray[Any]) -> None:
-    if not _in_place(array):
-        array[...] = flat.reshape(array.shape)

@@ -8,10 +8,10 @@ to dial.  A WORLD of 1 needs no PEERS.  DIAL_OUT=false means off.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
+from rlxdeploy.runtime import readers
 from rlxdeploy.runtime.address import MAX_PORT, Address, parse_address
 from rlxdeploy.runtime.errors import NotSupported, SettingsError
 
@@ -50,8 +50,6 @@ MAX_WORLD = 65536
 _MIB = 1 << 20
 # Upstream counts the heap in u32 offsets.
 _MAX_HEAP_MIB = 4095
-
-_Reader = Callable[[str, str], Any]
 
 
 @dataclass(frozen=True)
@@ -105,25 +103,24 @@ class Settings:
 
     def check(self) -> None:
         """Raise SettingsError where the settings contradict one another."""
-        _require(1 <= self.world <= MAX_WORLD, "WORLD", self.world, f"1..{MAX_WORLD}")
-        _require(0 <= self.rank < self.world, "RANK", self.rank, f"0..{self.world - 1} (WORLD - 1)")
-        _require(self.topology in TOPOLOGIES, "TOPOLOGY", self.topology, _either(TOPOLOGIES))
-        _require(self.wire in WIRES, "RLX_WIRE", self.wire, _either(WIRES))
-        _require(
-            self.security is None or self.security in SECURITIES,
-            "RLX_SECURITY",
-            self.security,
-            _either(SECURITIES),
-        )
+        for variable, value, allowed in (
+            ("TOPOLOGY", self.topology, TOPOLOGIES),
+            ("RLX_WIRE", self.wire, WIRES),
+            ("RLX_SECURITY", self.security or "none", SECURITIES),
+        ):
+            readers.one_of(allowed)(variable, value)
+        if not 1 <= self.world <= MAX_WORLD:
+            raise SettingsError("WORLD", str(self.world), f"1..{MAX_WORLD}")
+        if not 0 <= self.rank < self.world:
+            raise SettingsError("RANK", str(self.rank), f"0..{self.world - 1} (WORLD - 1)")
         if self.wire == "rlx" and self.security == "psk":
             raise SettingsError("RLX_SECURITY", "psk", "none, as the rlx wire knows no keys")
-        if self.discover:
-            top = self.data_port + self.rank
-            _require(
-                top <= MAX_PORT, "DATA_PORT", self.data_port, f"DATA_PORT + RANK <= {MAX_PORT}"
-            )
-        else:
+        if self.bind is not None:
+            readers.bind_address("RLX_BIND", self.bind)
+        if not self.discover:
             self._check_peers()
+        elif self.data_port + self.rank > MAX_PORT:
+            raise SettingsError("DATA_PORT", str(self.data_port), f"DATA_PORT + RANK <= {MAX_PORT}")
 
     def check_supported(self) -> None:
         """Raise NotSupported for what is understood but not carried out by this version."""
@@ -140,92 +137,26 @@ class Settings:
             raise SettingsError("PEERS", written, f"{self.world} addresses (WORLD) in a mesh")
 
 
-def _require(holds: bool, variable: str, value: object, allowed: str) -> None:  # noqa: FBT001 - the claim
-    if not holds:
-        raise SettingsError(variable, str(value), allowed)
-
-
-def _either(words: Tuple[str, ...]) -> str:
-    return " or ".join(words)
-
-
-def _integer(least: int, most: int) -> _Reader:
-    """Read what Rust's `parse` reads: digits, perhaps after a plus."""
-
-    def read(variable: str, text: str) -> int:
-        if not re.fullmatch(r"\+?[0-9]+", text) or not least <= int(text[-20:]) <= most:
-            raise SettingsError(variable, text, f"an integer in {least}..{most}")
-        return int(text)
-
-    return read
-
-
-def _seconds(variable: str, text: str) -> float:
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", text) or not float(text):
-        raise SettingsError(variable, text, "seconds, over 0")
-    return float(text)
-
-
-def _one_of(words: Tuple[str, ...]) -> _Reader:
-    def read(variable: str, text: str) -> str:
-        _require(text in words, variable, text, _either(words))
-        return text
-
-    return read
-
-
-def _truth(variable: str, text: str) -> bool:
-    _require(text in {"0", "1", "true", "false"}, variable, text, "0, 1, true or false")
-    return text in {"1", "true"}
-
-
-def _set_and_not_zero(_variable: str, text: str) -> bool:
-    return text != "0"
-
-
-def _text(_variable: str, text: str) -> str:
-    return text
-
-
-def _addresses(variable: str, text: str) -> Tuple[Address, ...]:
-    return tuple(_address(variable, entry) for entry in text.split(","))
-
-
-def _address(variable: str, text: str) -> Address:
-    try:
-        return parse_address(text)
-    except ValueError as error:
-        raise SettingsError(variable, text, f"HOST:PORT or [IPV6]:PORT ({error})") from None
-
-
-def _bind(variable: str, text: str) -> str:
-    try:
-        parse_address(text, MAX_PORT)
-    except ValueError as error:
-        raise SettingsError(variable, text, f"HOST, HOST:PORT or [IPV6]:PORT ({error})") from None
-    return text
-
-
-_READERS: Tuple[Tuple[str, str, _Reader], ...] = (
-    ("RANK", "rank", _integer(0, MAX_WORLD - 1)),
-    ("WORLD", "world", _integer(1, MAX_WORLD)),
-    ("TOPOLOGY", "topology", _one_of(TOPOLOGIES)),
-    ("HEAP_MB", "heap_bytes", _integer(0, _MAX_HEAP_MIB)),
-    ("DISCOVER", "discover", _set_and_not_zero),
-    ("DISC_PORT", "disc_port", _integer(1, MAX_PORT)),
-    ("DATA_PORT", "data_port", _integer(1, MAX_PORT)),
-    ("DISCOVER_HOST", "discover_host", _text),
-    ("RLX_DETERMINISTIC_REDUCE", "deterministic", lambda _, text: text not in {"", "0"}),
-    ("RLX_WIRE", "wire", _one_of(WIRES)),
-    ("RLX_SECURITY", "security", _one_of(SECURITIES)),
-    ("RLX_JOB", "job", _text),
-    ("RLX_PLAN", "plan", _text),
-    ("RLX_BIND", "bind", _bind),
-    ("RLX_KEY_FILE", "key_file", _text),
-    ("RLX_STATE_FILE", "state_file", _text),
-    ("RLX_JOIN_TIMEOUT", "join_timeout", _seconds),
-    ("RLX_PEER_TIMEOUT", "peer_timeout", _seconds),
-    ("RLX_SPIN_US", "spin_us", _integer(0, 1_000_000)),
+_READERS: Tuple[Tuple[str, str, readers.Reader], ...] = (
+    ("RANK", "rank", readers.integer(0, MAX_WORLD - 1)),
+    ("WORLD", "world", readers.integer(1, MAX_WORLD)),
+    ("TOPOLOGY", "topology", readers.one_of(TOPOLOGIES)),
+    ("HEAP_MB", "heap_bytes", readers.integer(0, _MAX_HEAP_MIB)),
+    ("DISCOVER", "discover", readers.set_and_not_zero),
+    ("DISC_PORT", "disc_port", readers.integer(1, MAX_PORT)),
+    ("DATA_PORT", "data_port", readers.integer(1, MAX_PORT)),
+    ("DISCOVER_HOST", "discover_host", readers.words),
+    ("RLX_DETERMINISTIC_REDUCE", "deterministic", readers.filled_and_not_zero),
+    ("RLX_WIRE", "wire", readers.one_of(WIRES)),
+    ("RLX_SECURITY", "security", readers.one_of(SECURITIES)),
+    ("RLX_JOB", "job", readers.words),
+    ("RLX_PLAN", "plan", readers.words),
+    ("RLX_BIND", "bind", readers.bind_address),
+    ("RLX_KEY_FILE", "key_file", readers.path),
+    ("RLX_STATE_FILE", "state_file", readers.path),
+    ("RLX_JOIN_TIMEOUT", "join_timeout", readers.seconds),
+    ("RLX_PEER_TIMEOUT", "peer_timeout", readers.seconds),
+    ("RLX_SPIN_US", "spin_us", readers.integer(0, 1_000_000)),
 )
 
 
@@ -236,10 +167,10 @@ def _read(environ: Mapping[str, str]) -> Dict[str, Any]:
         for variable, field, read in _READERS
         if variable in environ
     }
-    if "DIAL_OUT" in environ and _truth("DIAL_OUT", environ["DIAL_OUT"]):
+    if "DIAL_OUT" in environ and readers.truth("DIAL_OUT", environ["DIAL_OUT"]):
         values["topology"] = "star"
     if "HEAP_MB" in environ:
         values["heap_bytes"] *= _MIB
     if "PEERS" in environ and not values.get("discover"):
-        values["peers"] = _addresses("PEERS", environ["PEERS"])
+        values["peers"] = readers.addresses("PEERS", environ["PEERS"])
     return values

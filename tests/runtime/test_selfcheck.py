@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from rlxdeploy.runtime.algorithm.moves import Send
+from rlxdeploy.runtime.algorithm.tags import Tag
 from rlxdeploy.runtime.errors import GroupError, PlanMismatch, SelfCheckFailed
 from rlxdeploy.runtime.group import ProcessGroup
 from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.memory import Hub, MemoryLinks
 from rlxdeploy.runtime.selfcheck import ELEMENTS, Checked, Wishes, contribution, self_check
-from rlxdeploy.runtime.wire.frame import Tag
 from tests.runtime.cluster import KINDS, Cluster, Kind, in_threads, outcome, start
 
 WORLD = 3

@@ -12,7 +12,7 @@ from rlxdeploy.runtime.algorithm.moves import (
     Send,
     as_bytes,
 )
-from rlxdeploy.runtime.wire.frame import Tag
+from rlxdeploy.runtime.algorithm.tags import Tag
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

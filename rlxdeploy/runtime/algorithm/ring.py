@@ -14,7 +14,7 @@ import numpy as np
 
 from rlxdeploy.runtime.algorithm.fold import ReduceKind, finish, fold
 from rlxdeploy.runtime.algorithm.moves import Member, Moves, Receive, Scratch, Send, as_bytes
-from rlxdeploy.runtime.wire.frame import Tag
+from rlxdeploy.runtime.algorithm.tags import Tag
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -35,6 +35,8 @@ class Links(ABC):
     """
 
     member: Member
+    # The biggest message in bytes; the receiver would refuse more.
+    max_message: int
 
     @abstractmethod
     def post(self, send: Send, call: Call) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import select
 import time
-from typing import Dict, List, NamedTuple, NoReturn, Optional, Sequence
+from typing import Dict, List, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple
 
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import JoinTimeout
@@ -56,6 +56,7 @@ class Formation:
             for rank in dials(place.rank, place.world, star=place.star)
         }
         self._links: Dict[int, Connection] = {}
+        self._refused: Set[Tuple[int, str]] = set()
         self._roster = Roster(())
 
     def run(self, deadline: float, seconds: float) -> Dict[int, Connection]:
@@ -190,9 +191,13 @@ class Formation:
         self._link(rank, Connection(arrival.sock, str(address)))
 
     def _refuse(self, door: Door, arrival: Arrival, why: str) -> None:
+        """Show a pretender out; as it will come back at once, it is spoken of only once."""
         arrival.sock.close()
         door.strangers += 1
-        self._onlooker.noticed(f"refused a rank {arrival.rank} from {arrival.address}: {why}")
+        pretender = (arrival.rank, arrival.address.host)
+        if pretender not in self._refused:
+            self._refused.add(pretender)
+            self._onlooker.noticed(f"refused a rank {arrival.rank} from {arrival.address}: {why}")
 
     def _raise_late(self, seconds: float) -> NoReturn:
         strangers = self._door.strangers if self._door else 0

@@ -10,6 +10,7 @@ from typing import Deque, Dict, List, Sequence, Tuple
 from rlxdeploy.runtime.algorithm.moves import Member, Receive, Send
 from rlxdeploy.runtime.errors import CollectiveTimeout, LengthMismatch, NoLink, PeerLost
 from rlxdeploy.runtime.link.base import Call, Links
+from rlxdeploy.runtime.wire.frame import MAX_FRAME
 
 _Key = Tuple[int, int, int]
 
@@ -31,6 +32,8 @@ class Hub:
 
 class MemoryLinks(Links):
     """One rank's view of a hub."""
+
+    max_message = MAX_FRAME
 
     def __init__(self, hub: Hub, member: Member) -> None:
         self._hub, self.member = hub, member

@@ -52,7 +52,7 @@ class TcpLinks(Links):
         limits: Limits,
         patience: Patience,
     ) -> None:
-        self.member = member
+        self.member, self.max_message = member, limits.max_payload
         self._limits, self._patience = limits, patience
         self._lost: List[Peer] = []
         self._peers: Dict[int, Peer] = {
@@ -60,6 +60,7 @@ class TcpLinks(Links):
             for rank, (sock, address) in sorted(connections.items())
         }
         self._sending: List[Peer] = []
+        self._ask_at = time.monotonic() + _TICK_S
         self._poll = select.poll()
         self._by_fd = {peer.sock.fileno(): peer for peer in self._peers.values()}
         for fd in self._by_fd:
@@ -68,11 +69,6 @@ class TcpLinks(Links):
     def post(self, send: Send, call: Call) -> None:
         """Send as far as the kernel takes it; the rest goes while others are waited for."""
         peer = self._peer(send.to)
-        if len(send.data) > self._limits.max_payload:
-            raise ValueError(
-                f"{call.op}: a message of {len(send.data)} bytes; at most "
-                f"{self._limits.max_payload} go into one"
-            )
         if peer.lost is None:
             peer.send(send.tag, self.member.rank, send.data)
         if peer.lost is not None:
@@ -101,6 +97,8 @@ class TcpLinks(Links):
         while self._sending:
             if self._push() or self._block(call, self._sending, quiet_since):
                 quiet_since = time.monotonic()
+            if self._sending and time.monotonic() >= call.deadline:
+                self._raise_late(call, self._sending)
 
     def watch(self, seconds: float) -> None:
         """Let *seconds* pass; raise PeerLost as soon as a link ends."""
@@ -195,15 +193,18 @@ class TcpLinks(Links):
             if peer.lost is None:
                 self._poll.modify(peer.sock, select.POLLIN)
         moved = [self._by_fd[fd].receive() for fd, _ in ready]
-        if not ready:
-            self._ask_kernel()
+        self._ask_kernel(time.monotonic())
         for peer in self._lost:
             fd = peer.sock.fileno()
             if self._by_fd.pop(fd, None) is not None:
                 self._poll.unregister(fd)
         return any(moved)
 
-    def _ask_kernel(self) -> None:
+    def _ask_kernel(self, now: float) -> None:
+        """Look for vanished hosts, once a tick."""
+        if now < self._ask_at:
+            return
+        self._ask_at = now + _TICK_S
         for peer in self._by_fd.values():
             if vanished(peer.sock, self._patience.peer_timeout):
                 peer.lose(f"its host has not answered for {self._patience.peer_timeout:g} s")

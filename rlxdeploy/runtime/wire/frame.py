@@ -17,9 +17,6 @@ HEADER_BYTES = HEADER.size
 # What the u32 length can say.
 MAX_FRAME = (1 << 32) - 1
 
-# Tags from here on are the collectives' own.
-RESERVED_TAGS = 0xFFF00000
-
 Buffer = Union[bytes, bytearray, memoryview]
 
 
@@ -31,15 +28,6 @@ class Kind(IntEnum):
     PUT = 3
     GETREQ = 4
     GETRESP = 5
-
-
-class Tag(IntEnum):
-    """The reserved tags of the collectives."""
-
-    BARRIER = RESERVED_TAGS
-    ALL_REDUCE = RESERVED_TAGS + 1
-    ALL_GATHER = RESERVED_TAGS + 2
-    BROADCAST = RESERVED_TAGS + 3
 
 
 class Frame(NamedTuple):
