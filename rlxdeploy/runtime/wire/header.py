@@ -1,0 +1,148 @@
+"""The 32 bytes before every message of the native wire, little-endian.
+
+    op u8, kind u8, dtype u8, version u8, root u32, sequence u64, length u64, total u64
+
+Two ranks that make the same call send the same header for the same message, so a receiver
+compares what came with what it would have sent itself, and takes no length from the wire.
+*length* is this message's payload, *total* the call's bytes a rank; *root* also carries the tag
+of a point-to-point message.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import NamedTuple, Union
+
+from rlxdeploy.runtime.errors import WireError
+
+VERSION = 1
+HEADER = Struct("<BBBBIQQQ")
+HEADER_BYTES = HEADER.size
+# The same 32 bytes as four words, for whoever packs one for every message.
+WORDS = Struct("<QQQQ")
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+
+class Op(IntEnum):
+    """What a message belongs to; from CONTROL on it belongs to no collective."""
+
+    BARRIER = 1
+    BROADCAST = 2
+    ALL_REDUCE = 3
+    REDUCE = 4
+    ALL_GATHER = 5
+    REDUCE_SCATTER = 6
+    ALL_TO_ALL = 7
+    ALL_TO_ALL_V = 8
+    PPERMUTE = 9
+    AVERAGE = 10
+    SEND = 64
+    PUT = 65
+    GET = 66
+    GOT = 67
+    ABORT = 128
+    GOODBYE = 129
+
+
+class Kind(IntEnum):
+    """How elements are reduced; NONE where nothing is."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    MAX = 3
+    MIN = 4
+
+
+class Dtype(IntEnum):
+    """What the elements are; BYTES where nobody counts in elements."""
+
+    BYTES = 0
+    FLOAT16 = 1
+    BFLOAT16 = 2
+    FLOAT32 = 3
+    FLOAT64 = 4
+    INT8 = 5
+    INT16 = 6
+    INT32 = 7
+    INT64 = 8
+    UINT8 = 9
+    UINT16 = 10
+    UINT32 = 11
+    UINT64 = 12
+
+    @property
+    def bytes(self) -> int:
+        """The size of one element."""
+        return _SIZES[self]
+
+
+_SIZES = (1, 2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8)
+_OPS = {int(op): op for op in Op}
+_ROOTED = {Op.BROADCAST, Op.REDUCE}
+_SIZELESS = {Op.BARRIER, Op.ALL_TO_ALL_V, Op.GOODBYE, Op.ABORT}
+
+
+class Header(NamedTuple):
+    """One message's header, in the order of the wire."""
+
+    op: int
+    kind: int = 0
+    dtype: int = 0
+    version: int = VERSION
+    root: int = 0
+    sequence: int = 0
+    length: int = 0
+    total: int = 0
+
+    def encode(self) -> bytes:
+        """Return the 32 bytes."""
+        return HEADER.pack(*self)
+
+    @property
+    def word(self) -> int:
+        """The first of the four WORDS: all but sequence, length and total."""
+        return int.from_bytes(self.encode()[:8], "little")
+
+    def __str__(self) -> str:
+        """Say it in the words of the call, such as `all_reduce(sum) of 4 float32, call 7`."""
+        op = _OPS.get(self.op)
+        if op is None or self.version != VERSION:
+            return f"a message that is none (bytes {HEADER.pack(*self).hex()})"
+        text = _call(self, op)
+        if op not in _SIZELESS:
+            text += f" of {_amount(self)}"
+        return text if op >= Op.SEND else f"{text}, call {self.sequence}"
+
+
+def decode(data: Buffer) -> Header:
+    """Read 32 bytes; WireError where they name no operation, kind or dtype of this version."""
+    header = Header(*HEADER.unpack_from(data))
+    if header.version != VERSION or header.op not in _OPS:
+        raise WireError(f"a message that is none (bytes {bytes(data[:HEADER_BYTES]).hex()})")
+    if header.kind > Kind.MIN or header.dtype > Dtype.UINT64:
+        raise WireError(f"{_OPS[header.op].name} with kind {header.kind}, dtype {header.dtype}")
+    return header
+
+
+def _call(header: Header, op: Op) -> str:
+    inside = []
+    if 0 < header.kind <= Kind.MIN:
+        inside.append(Kind(header.kind).name.lower())
+    if op in _ROOTED:
+        inside.append(f"root {header.root}")
+    if op == Op.SEND:
+        inside.append(f"tag {header.root}")
+    if op == Op.PPERMUTE:
+        inside.append(f"pairs {header.root:08x}")
+    name = op.name.lower()
+    return f"{name}({', '.join(inside)})" if inside else name
+
+
+def _amount(header: Header) -> str:
+    if not 0 < header.dtype <= Dtype.UINT64:
+        return f"{header.total} bytes"
+    dtype = Dtype(header.dtype)
+    return f"{header.total // dtype.bytes} {dtype.name.lower()}"
