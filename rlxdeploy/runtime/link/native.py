@@ -1,0 +1,233 @@
+"""The collectives of the native wire, on flat contiguous arrays, in a mesh and in a star.
+
+Arguments are already checked and alike on all ranks, unless the ranks' programs differ: then the
+header of the first message says so.  Every call counts, so that a rank which is a call behind is
+noticed too.
+"""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from zlib import crc32
+
+import numpy as np
+
+from rlxdeploy.runtime.algorithm.elements import folded_type, wire_type
+from rlxdeploy.runtime.algorithm.moves import as_bytes
+from rlxdeploy.runtime.algorithm.native_fold import Fold, make_fold, no_fold
+from rlxdeploy.runtime.algorithm.native_select import Plan, plan, plan_routes
+from rlxdeploy.runtime.algorithm.native_steps import Shape
+from rlxdeploy.runtime.errors import NoLink, WireError
+from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.base import Call
+from rlxdeploy.runtime.link.channel import SMALL, Channel
+from rlxdeploy.runtime.link.drive import Driver, Job
+from rlxdeploy.runtime.link.express import Express
+from rlxdeploy.runtime.link.inlet import Spin
+from rlxdeploy.runtime.link.sockets import unsent
+from rlxdeploy.runtime.link.vigil import Vigil
+from rlxdeploy.runtime.wire.control import LOST, Cause
+from rlxdeploy.runtime.wire.header import Dtype, Header, Kind, Op
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_EMPTY: NDArray[np.uint8] = np.empty(0, np.uint8)
+
+
+_Like = Tuple["np.dtype[Any]", Tuple[int, ...], int]
+
+
+class _What(NamedTuple):
+    """A call as its header says it."""
+
+    op: Op
+    dtype: Dtype = Dtype.BYTES
+    total: int = 0
+    kind: Kind = Kind.NONE
+    root: int = 0
+
+
+class Native:
+    """One rank's end of a group on the native wire."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        channels: Dict[int, Channel],
+        limits: Limits,
+        spin: Spin,
+        peer_timeout: float,
+    ) -> None:
+        self.shape = shape
+        self._limits = limits
+        self._vigil = Vigil(shape.rank, channels, limits, peer_timeout)
+        self._driver = Driver(self._vigil, limits, spin)
+        self._kept: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._folds: Dict[Tuple[int, int], Fold] = {}
+        self._expresses: Dict[_Like, Optional[Express]] = {}
+        self._sequence = 0
+
+    def express(self, array: NDArray[Any], kind: int, seconds: float) -> bool:
+        """all_reduce *array* in place if it is small, plain, and there are two ranks."""
+        like = (array.dtype, array.shape, kind)
+        try:
+            found = self._expresses[like]
+        except KeyError:
+            found = self._expresses[like] = self._make_express(array, kind)
+        if found is None:
+            return False
+        self._sequence += 1
+        found.reduce(array, self._sequence, seconds)
+        return True
+
+    def barrier(self, call: Call) -> None:
+        """Let no rank go on before every rank has come."""
+        self._run(_What(Op.BARRIER), plan(self.shape, Op.BARRIER, Dtype.BYTES, 0), (_EMPTY,), call)
+
+    def broadcast(self, data: NDArray[Any], root: int, call: Call) -> None:
+        """Give every rank the *data* of *root*."""
+        what = _What(Op.BROADCAST, wire_type(data.dtype), data.nbytes, root=root)
+        self._run(what, plan(self.shape, what.op, what.dtype, what.total, root), (data,), call)
+
+    def all_gather(self, data: NDArray[Any], out: NDArray[Any], call: Call) -> None:
+        """Fill *out* with every rank's *data*, by rank."""
+        what = _What(Op.ALL_GATHER, wire_type(data.dtype), data.nbytes)
+        self._run(what, plan(self.shape, what.op, what.dtype, what.total), (out, data), call)
+
+    def all_reduce(self, data: NDArray[Any], kind: Kind, dtype: Dtype, call: Call) -> None:
+        """Reduce *data* over all ranks, in place."""
+        what = _What(Op.ALL_REDUCE, dtype, data.nbytes, kind)
+        self._run(what, plan(self.shape, what.op, dtype, what.total), (data,), call)
+
+    def reduce(self, data: NDArray[Any], root: int, kind: Kind, dtype: Dtype, call: Call) -> None:
+        """Reduce *data* over all ranks at *root*, in place; the others' stays as it is."""
+        what = _What(Op.REDUCE, dtype, data.nbytes, kind, root)
+        self._run(what, plan(self.shape, what.op, dtype, what.total, root), (data,), call)
+
+    def reduce_scatter(
+        self, data: NDArray[Any], out: NDArray[Any], kind: Kind, dtype: Dtype, call: Call
+    ) -> None:
+        """Reduce *data* over all ranks; *out* is this rank's share of the near-equal split."""
+        what = _What(Op.REDUCE_SCATTER, dtype, data.nbytes, kind)
+        self._run(what, plan(self.shape, what.op, dtype, what.total), (out, data), call)
+
+    def all_to_all(self, data: NDArray[Any], out: NDArray[Any], call: Call) -> None:
+        """Send the i-th equal part of *data* to rank i; *out* holds what came, by rank."""
+        world = self.shape.world
+        routes = ((data.nbytes // world,) * world,) * world
+        what = _What(Op.ALL_TO_ALL, wire_type(data.dtype), data.nbytes)
+        self._run(what, plan_routes(self.shape, what.op, what.total, routes), (out, data), call)
+
+    def all_to_all_v(self, parts: Sequence[NDArray[Any]], call: Call) -> List[NDArray[Any]]:
+        """Send parts[i], of any length, to rank i; return what came, by rank."""
+        world, rank, dtype = self.shape.world, self.shape.rank, parts[0].dtype
+        counts: NDArray[np.uint64] = np.empty(world * world, np.uint64)
+        own = np.array([part.nbytes for part in parts], np.uint64)
+        what = _What(Op.ALL_TO_ALL_V, wire_type(dtype))
+        first = plan(self.shape, Op.ALL_GATHER, Dtype.UINT64, own.nbytes)
+        self._run(what, first, (counts, own), call)
+        table = counts.reshape(world, world).tolist()
+        self._check_counts(table, dtype.itemsize)
+        incoming = [row[rank] // dtype.itemsize for row in table]
+        out: NDArray[Any] = np.empty(sum(incoming), dtype)
+        chosen = plan_routes(self.shape, what.op, 0, tuple(map(tuple, table)))
+        self._run(what, chosen, (out, np.concatenate(parts)), call)
+        return np.split(out, np.cumsum(incoming)[:-1])
+
+    def ppermute(
+        self,
+        data: NDArray[Any],
+        out: NDArray[Any],
+        pairs: Tuple[Tuple[int, int], ...],
+        call: Call,
+    ) -> None:
+        """Send *data* along every (source, destination); *out* stays where none leads here."""
+        mark = crc32(repr(pairs).encode())
+        what = _What(Op.PPERMUTE, wire_type(data.dtype), data.nbytes, root=mark)
+        self._run(what, plan_routes(self.shape, what.op, what.total, pairs), (out, data), call)
+
+    def send(self, to: int, tag: int, data: memoryview, call: Call) -> None:
+        """Send a message to rank *to*; returns once its memory may change."""
+        self._driver.send(self._linked(to), tag, data, call)
+
+    def take(
+        self, source: int, tag: int, into: Optional[memoryview], call: Call
+    ) -> Optional[memoryview]:
+        """Receive the next message with *tag* from *source* into *into*, or return it.
+
+        A CollectiveTimeout leaves the group usable unless the message had begun to come.
+        """
+        return self._driver.take(self._linked(source), tag, into, call)
+
+    def watch(self, seconds: float) -> None:
+        """Let *seconds* pass; raise PeerLost as soon as a rank is lost or leaves."""
+        self._vigil.watch(seconds)
+
+    def close(self) -> None:
+        """Say goodbye, hand over what was sent, and end all links."""
+        self._vigil.leave(None)
+        self._part(self._limits.linger_s)
+
+    def abort(self, why: str) -> None:
+        """End all links at once; whoever waits for this rank wakes with PeerLost and *why*."""
+        self._vigil.leave(Cause(LOST, self.shape.rank, why=f"it left the group: {why}"))
+        self._part(self._limits.farewell_s)
+
+    def _run(self, what: _What, chosen: Plan, buffers: Sequence[NDArray[Any]], call: Call) -> None:
+        if self._kept.size < chosen.kept:
+            self._kept = np.empty(chosen.kept, np.uint8)
+        mine = (buffers[0], buffers[-1], self._kept[: chosen.kept])
+        memory = [as_bytes(buffer) for buffer in mine]
+        op, dtype, total, kind, root = what
+        arrays = [bytes_.view(folded_type(dtype)) for bytes_ in map(_whole, mine)] if kind else ()
+        self._sequence += 1
+        word = Header(op, kind, dtype, root=root).word
+        ranks = self.shape.world if kind == Kind.MEAN else 0
+        fold = self._fold(kind, dtype) if kind else no_fold
+        job = Job(chosen.steps, word, self._sequence, total, memory, arrays, fold, ranks)
+        self._driver.run(job, call)
+
+    def _fold(self, kind: int, dtype: int) -> Fold:
+        key = (kind, dtype)
+        if key not in self._folds:
+            self._folds[key] = make_fold(kind, dtype)
+        return self._folds[key]
+
+    def _make_express(self, array: NDArray[Any], kind: int) -> Optional[Express]:
+        dtype = wire_type(array.dtype)
+        narrow = dtype in {Dtype.BYTES, Dtype.FLOAT16, Dtype.BFLOAT16}
+        if self.shape.world != 2 or narrow or array.nbytes > SMALL or not array.dtype.isnative:  # noqa: PLR2004 - a pair
+            return None
+        ranks = 2 if kind == Kind.MEAN else 0
+        (channel,) = self._vigil.channels.values()
+        word = Header(Op.ALL_REDUCE, kind, dtype).word
+        like = (array.dtype, array.shape)
+        return Express(self._driver, channel, word, like, (self._fold(kind, dtype), ranks))
+
+    def _check_counts(self, table: Sequence[Sequence[int]], unit: int) -> None:
+        for rank, row in enumerate(table):
+            if max(row) > self._limits.max_payload or any(count % unit for count in row):
+                raise WireError(f"all_to_all_v: rank {rank} announced parts of {row} bytes")
+
+    def _linked(self, rank: int) -> int:
+        if rank not in self._vigil.channels:
+            raise NoLink(self.shape.rank, rank)
+        return rank
+
+    def _part(self, seconds: float) -> None:
+        """Let the kernel deliver what was sent: closing with unread bytes would throw it away."""
+        until = monotonic() + seconds
+        channels = list(self._vigil.channels.values())
+        while monotonic() < until and any(unsent(channel.sock) for channel in channels):
+            for channel in channels:
+                channel.drain()
+                channel.stash = memoryview(b"")
+            sleep(0.001)
+        for channel in channels:
+            channel.sock.close()
+
+
+def _whole(buffer: NDArray[Any]) -> NDArray[np.uint8]:
+    return buffer.view(np.uint8)

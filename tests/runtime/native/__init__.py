@@ -1,0 +1,1 @@
+"""The native wire: its bytes, its schedules, its loop."""
