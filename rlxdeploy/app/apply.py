@@ -49,7 +49,9 @@ def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
     if plan.empty:
         return Applied(plan, went=False, failed={})
     _record(planned)
-    with carried_out(plan, planned.files, lab.open_session, manner("apply", plan, say)) as carried:
+    with carried_out(
+        plan, planned.files, lab.open_session, manner("apply", plan, lab, say)
+    ) as carried:
         if not carried.went or carried.outcomes.failed:
             return Applied(plan, carried.went, carried.outcomes.failed)
         watched = join(plan, planned.compiled.survey, lab, say)
@@ -61,7 +63,7 @@ def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
     return Applied(plan, went=True, failed=failed, watched=watched, stopped=halted.went)
 
 
-def manner(verb: str, plan: Plan, say: Say) -> Manner:
+def manner(verb: str, plan: Plan, lab: Lab, say: Say) -> Manner:
     """Return how a plan is carried out, telling *say* of each host's progress."""
     touched = [name for name, part in plan.hosts.items() if not part.empty]
     waiting = dict.fromkeys(touched)
@@ -71,7 +73,7 @@ def manner(verb: str, plan: Plan, say: Say) -> Manner:
             waiting.pop(host, None)
         say(Doing("stage", len(touched) - len(waiting), len(touched), tuple(waiting)))
 
-    return Manner(by=f"{verb} by {whoami()}", tell=tell)
+    return Manner(by=f"{verb} by {whoami()}", forks=lab.forks, tell=tell)
 
 
 def join(plan: Plan, before: Survey, lab: Lab, say: Say) -> Watched:
@@ -96,7 +98,7 @@ def _starts(survey: Survey) -> Mapping[int, float]:
 def _halt(planned: Planned, lab: Lab, say: Say) -> Carried:
     """Stop what a first apply has started: there is no release to go back to."""
     halt = replace(planned.plan, hosts=dict(_stopping(planned.plan)))
-    with carried_out(halt, None, lab.open_session, manner("stop", halt, say)) as carried:
+    with carried_out(halt, None, lab.open_session, manner("stop", halt, lab, say)) as carried:
         return carried
 
 

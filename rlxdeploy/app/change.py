@@ -67,7 +67,7 @@ def change(wanted: Change, lab: Lab, say: Say) -> Applied:
     if plan.empty:
         _forget(wanted)
         return Applied(plan, went=False, failed={})
-    how = manner(wanted.verb, plan, say)
+    how = manner(wanted.verb, plan, lab, say)
     with carried_out(plan, None, lab.open_session, how) as carried:
         failed = carried.outcomes.failed
         if failed or wanted.verb != "restart":

@@ -26,11 +26,16 @@ from rlxdeploy.resolve.targets import targets
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asks to have compiled; *survey* is a saved one, then no host is asked."""
+    """What a person asks to have compiled.
+
+    *survey* is a saved one, then no host is asked; with *skip_unreachable* a written host that does
+    not answer is left out of the group.
+    """
 
     inventory: Path
     survey: Path | None = None
     templates: Path | None = None
+    skip_unreachable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +62,11 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
     where a written host did not answer; nothing is changed anywhere.
     """
     loaded = load_to_compile(request.inventory)
+    lab.follow(loaded)
     survey = surveyed(loaded, request.survey, lab, say)
     controller = Controller(lab.interpreter, looked_up(names_to_look_up(loaded)))
-    resolution = resolve(loaded, survey, controller)
+    skip = request.skip_unreachable
+    resolution = resolve(loaded, survey, controller, skip_unreachable=skip)
     return Compiled(survey, resolution, gathered(loaded, request.templates))
 
 

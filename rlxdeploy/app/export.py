@@ -39,6 +39,7 @@ def render_tree(request: Request, folder: Path, lab: Lab, say: Say) -> tuple[Pat
 def probe(inventory: Path, lab: Lab, say: Say) -> Survey:
     """Survey the inventory's machines without compiling anything."""
     loaded = load_to_compile(inventory)
+    lab.follow(loaded)
     return ask(targets(loaded, lab.interpreter), lab, say)
 
 

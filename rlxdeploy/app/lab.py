@@ -1,23 +1,78 @@
 """The world as the use cases reach it: where sessions are opened, and what bounds them."""
 
 import sys
-from dataclasses import dataclass, field
-from threading import Event
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Lock
+from typing import Self
 
 from rlxdeploy.edge.local import open_local
-from rlxdeploy.edge.session import OpenSession
+from rlxdeploy.edge.session import OpenSession, Session
 from rlxdeploy.edge.survey import SurveyLimits
+from rlxdeploy.model.host import Host
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.tables import Ssh
+
+# A connection is made in steps (connect, exchange keys, log in), each within connect_timeout.
+_STEPS = 3
 
 
-@dataclass(frozen=True, slots=True)
 class Lab:
-    """How one run reaches hosts.
+    """How one run reaches hosts: every connection is kept until the run closes its lab.
 
-    *interpreter* runs rlxdeploy and is the default python of ranks on the controller.  Once *stop*
-    is set, no further host is begun.
+    *interpreter* runs rlxdeploy and is the default python of ranks on the controller; *forks*, if
+    given, goes before the inventory's.  Once *stop* is set, no further host is begun.
     """
 
-    open_session: OpenSession = open_local
-    limits: SurveyLimits = field(default_factory=SurveyLimits)
-    interpreter: str = sys.executable
-    stop: Event = field(default_factory=Event)
+    def __init__(self, *, forks: int | None = None, interpreter: str = sys.executable) -> None:
+        self.interpreter = interpreter
+        self.stop = Event()
+        self._forks = forks
+        self._table = Ssh()
+        self._folder = Path()
+        self._lock = Lock()
+        self._open = ExitStack()
+        self._over_ssh: OpenSession | None = None
+
+    def follow(self, loaded: Loaded) -> None:
+        """Reach hosts as the `[ssh]` table of *loaded* says, from the first connection on."""
+        self._table, self._folder = loaded.inventory.ssh, Path(loaded.path).parent
+
+    def open_session(self, host: Host, deadline: float) -> Session:
+        """Open a session on *host*, here or over SSH (`edge.session.OpenSession`)."""
+        if host.is_controller:
+            return open_local(host, deadline)
+        with self._lock:
+            if self._over_ssh is None:
+                self._over_ssh = self._ssh()
+        return self._over_ssh(host, deadline)
+
+    @property
+    def forks(self) -> int:
+        """How many hosts are talked to at once."""
+        return self._forks or self._table.forks
+
+    @property
+    def limits(self) -> SurveyLimits:
+        """What bounds a survey."""
+        opening = _STEPS * self._table.connect_timeout
+        return replace(SurveyLimits(), at_once=self.forks, opening=opening)
+
+    def close(self) -> None:
+        """Hang up on every host."""
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ssh(self) -> OpenSession:
+        # Imported when needed: a job on this machine alone does not pay half a second for SSH.
+        from rlxdeploy.edge.ssh.hosts import SshHosts  # noqa: PLC0415 - as said above
+        from rlxdeploy.edge.ssh.overrides import Overrides  # noqa: PLC0415 - as said above
+
+        overrides = Overrides.of(self._table, self._folder)
+        return self._open.enter_context(SshHosts(overrides)).open

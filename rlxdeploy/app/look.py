@@ -14,6 +14,7 @@ from rlxdeploy.model.plan import RankRow
 from rlxdeploy.model.record import Record
 from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
 from rlxdeploy.model.targets import Enquiry, Target, Targets
+from rlxdeploy.model.vocabulary import Become
 from rlxdeploy.resolve.targets import targets
 
 MISSING = "missing"
@@ -73,6 +74,7 @@ class Status:
 def look(inventory: Path, lab: Lab, say: Say) -> Known:
     """Survey the job's machines: the inventory's, and those that only the record still names."""
     loaded = load(inventory)
+    lab.follow(loaded)
     record = read_record(inventory, loaded.job)
     return Known(loaded, record, ask(whom(loaded, record, lab), lab, say))
 
@@ -81,8 +83,9 @@ def whom(loaded: Loaded, record: Record | None, lab: Lab) -> Targets:
     """Return the machines of the inventory, then those of the record that have left it."""
     written = targets(loaded, lab.interpreter)
     names = {target.host.name for target in written.targets}
+    sudo = loaded.inventory.ssh.become is not Become.NONE
     left = tuple(
-        Target(host.host, Enquiry(job=loaded.job))
+        Target(host.host, Enquiry(job=loaded.job, sudo=sudo))
         for host in (record.hosts if record else ())
         if host.host.name not in names
     )

@@ -1,18 +1,22 @@
 """`apply`: carry the plan out, and wait until the group has formed."""
 
+from dataclasses import dataclass
+
 import typer
 
-from rlxdeploy.app.apply import apply_job
+from rlxdeploy.app.apply import Applied, apply_job
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import plan_job
 from rlxdeploy.cli.options import (
     Adopt,
+    Forks,
     InventoryArgument,
     InventoryOption,
     JoinTimeout,
     Json,
     ShowDiff,
+    SkipUnreachable,
     Templates,
     Yes,
     chosen,
@@ -32,22 +36,41 @@ def apply_command(
     templates: Templates = None,
     join_timeout: JoinTimeout = None,
     adopt: Adopt = False,
+    skip_unreachable: SkipUnreachable = False,
+    forks: Forks = None,
     yes: Yes = False,
     diff: ShowDiff = None,
     as_json: Json = False,
 ) -> int:
     """Bring the hosts to what the inventory says, and the ranks into one group."""
-    screen, lab = Screen(as_json=as_json), Lab()
-    request = Request(chosen(inventory, option), templates=templates)
-    with screen.progress() as say:
-        planned = plan_job(request, lab, say, join_timeout=join_timeout, adopt=adopt)
-    show_plan(screen, planned.plan, diff=diff)
-    if not planned.plan.empty:
-        confirm(screen, "Carry this out?", yes=yes)
-    with screen.progress() as say:
-        applied = apply_job(planned, lab, say)
+    screen = Screen(as_json=as_json)
+    request = Request(
+        chosen(inventory, option), templates=templates, skip_unreachable=skip_unreachable
+    )
+    with Lab(forks=forks) as lab:
+        applied = _apply(request, lab, screen, Wish(join_timeout, adopt, yes, diff))
     if as_json:
         screen.document(applied_document(applied, "apply"))
-    if not planned.plan.empty:
+    if not applied.plan.empty:
         show_applied(screen, applied, "apply")
     return exit_of(applied)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The command line's say in how an apply goes."""
+
+    join_timeout: float | None
+    adopt: bool
+    yes: bool
+    diff: bool | None
+
+
+def _apply(request: Request, lab: Lab, screen: Screen, wish: Wish) -> Applied:
+    with screen.progress() as say:
+        planned = plan_job(request, lab, say, join_timeout=wish.join_timeout, adopt=wish.adopt)
+    show_plan(screen, planned.plan, diff=wish.diff)
+    if not planned.plan.empty:
+        confirm(screen, "Carry this out?", yes=wish.yes)
+    with screen.progress() as say:
+        return apply_job(planned, lab, say)

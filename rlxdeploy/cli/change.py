@@ -10,6 +10,7 @@ from rlxdeploy.app.say import Say
 from rlxdeploy.cli.failure import worst
 from rlxdeploy.cli.options import (
     Adopt,
+    Forks,
     InventoryArgument,
     InventoryOption,
     JoinTimeout,
@@ -32,11 +33,14 @@ def stop_command(
     *,
     option: InventoryOption = None,
     adopt: Adopt = False,
+    forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Stop every rank; the files stay, and apply or restart starts the group again."""
     path = chosen(inventory, option)
-    return _run(lambda lab, say: stopping(path, lab, say, adopt=adopt), as_json=as_json)
+    return _run(
+        lambda lab, say: stopping(path, lab, say, adopt=adopt), forks=forks, as_json=as_json
+    )
 
 
 @app.command("restart")
@@ -45,12 +49,14 @@ def restart_command(
     *,
     option: InventoryOption = None,
     join_timeout: JoinTimeout = None,
+    forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Start the whole group anew with what is deployed, and wait until it has formed."""
     path = chosen(inventory, option)
     return _run(
         lambda lab, say: restarting(path, lab, say, join_timeout=join_timeout),
+        forks=forks,
         as_json=as_json,
     )
 
@@ -62,24 +68,35 @@ def destroy_command(
     option: InventoryOption = None,
     adopt: Adopt = False,
     yes: Yes = False,
+    forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Stop the job and remove every trace of it from its hosts."""
     path = chosen(inventory, option)
     return _run(
-        lambda lab, say: destroying(path, lab, say, adopt=adopt), as_json=as_json, ask=not yes
+        lambda lab, say: destroying(path, lab, say, adopt=adopt),
+        forks=forks,
+        as_json=as_json,
+        ask=not yes,
     )
 
 
-def _run(planning: Callable[[Lab, Say], Change], *, as_json: bool, ask: bool = False) -> int:
-    screen, lab = Screen(as_json=as_json), Lab()
-    with screen.progress() as say:
-        wanted = planning(lab, say)
-    if not wanted.plan.empty:
-        show_plan(screen, wanted.plan, diff=False)
-        confirm(screen, "Destroy this?", yes=not ask)
-    with screen.progress() as say:
-        done = change(wanted, lab, say)
+def _run(
+    planning: Callable[[Lab, Say], Change],
+    *,
+    forks: int | None,
+    as_json: bool,
+    ask: bool = False,
+) -> int:
+    screen = Screen(as_json=as_json)
+    with Lab(forks=forks) as lab:
+        with screen.progress() as say:
+            wanted = planning(lab, say)
+        if not wanted.plan.empty:
+            show_plan(screen, wanted.plan, diff=False)
+            confirm(screen, "Destroy this?", yes=not ask)
+        with screen.progress() as say:
+            done = change(wanted, lab, say)
     if as_json:
         screen.document({**applied_document(done, wanted.verb), "unasked": dict(wanted.unasked)})
     show_applied(screen, done, wanted.verb)

@@ -11,6 +11,7 @@ from rlxdeploy.app.compile import Request
 from rlxdeploy.app.export import capabilities, concrete, probe, render_tree, save_survey
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.cli.options import (
+    Forks,
     InventoryArgument,
     InventoryOption,
     Json,
@@ -36,12 +37,13 @@ def resolve_command(
     *,
     option: InventoryOption = None,
     survey: SurveyFile = None,
+    forks: Forks = None,
     out: Out = None,
 ) -> None:
     """Write the inventory with every node, device and address settled."""
     screen = Screen(as_json=True)
-    with screen.progress() as say:
-        text = concrete(Request(chosen(inventory, option), survey), Lab(), say)
+    with Lab(forks=forks) as lab, screen.progress() as say:
+        text = concrete(Request(chosen(inventory, option), survey), lab, say)
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -56,13 +58,14 @@ def render_command(
     option: InventoryOption = None,
     survey: SurveyFile = None,
     templates: Templates = None,
+    forks: Forks = None,
     as_json: Json = False,
 ) -> None:
     """Write every host's files as apply would put them there."""
     screen = Screen(as_json=as_json)
     request = Request(chosen(inventory, option), survey, templates)
-    with screen.progress() as say:
-        written = render_tree(request, out, Lab(), say)
+    with Lab(forks=forks) as lab, screen.progress() as say:
+        written = render_tree(request, out, lab, say)
     if as_json:
         screen.document({"folder": str(out), "files": [str(path) for path in written]})
     else:
@@ -75,12 +78,13 @@ def probe_command(
     *,
     option: InventoryOption = None,
     out: SurveyOut = None,
+    forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Ask the machines what they are; with --json, upstream's NodeCaps of each."""
     screen = Screen(as_json=as_json)
-    with screen.progress() as say:
-        survey = probe(chosen(inventory, option), Lab(), say)
+    with Lab(forks=forks) as lab, screen.progress() as say:
+        survey = probe(chosen(inventory, option), lab, say)
     if out is not None:
         save_survey(survey, out)
     if as_json:

@@ -1,6 +1,7 @@
 """`status`, `logs` and `wait`: how a job is, without touching it."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,9 +12,10 @@ from rlxdeploy.app.logs import Line, Wanted, follow, logs
 from rlxdeploy.app.look import Status, status
 from rlxdeploy.app.say import nobody
 from rlxdeploy.app.wait import has_ended, has_joined, missing, wait, worst_exit
-from rlxdeploy.cli.options import InventoryArgument, InventoryOption, Json, Timeout, chosen
+from rlxdeploy.cli.options import Forks, InventoryArgument, InventoryOption, Json, Timeout, chosen
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import status_lines
+from rlxdeploy.errors import HostError
 
 app = typer.Typer()
 
@@ -36,21 +38,19 @@ def status_command(
     *,
     option: InventoryOption = None,
     watch: Watch = False,
+    forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Show how every rank is: state, joined, uptime, restarts, release, digest."""
     screen = Screen(as_json=as_json)
     path = chosen(inventory, option)
-    with screen.progress() as say:
-        seen = status(path, Lab(), nobody if watch else say)
-    while watch:
-        if as_json:
-            screen.line({"format_version": 1, **status_document(seen)})
-        else:
-            screen.results.clear()
-            show_status(screen, seen)
-        time.sleep(WATCH_S)
-        seen = status(path, Lab(), nobody)
+    with Lab(forks=forks) as lab:
+        with screen.progress() as say:
+            seen = status(path, lab, nobody if watch else say)
+        while watch:
+            _show_again(screen, seen)
+            time.sleep(WATCH_S)
+            seen = status(path, lab, nobody)
     if as_json:
         screen.document(status_document(seen))
     else:
@@ -73,15 +73,21 @@ def logs_command(
     screen = Screen(as_json=as_json)
     path, wanted = chosen(inventory, option), Wanted(lines, since, tuple(ranks or ()))
     if not following:
-        found = logs(path, wanted, Lab(), nobody)
+        with Lab() as lab:
+            found = logs(path, wanted, lab, nobody)
         if as_json:
             screen.document({"lines": [asdict(line) for line in found]})
         else:
             for line in found:
                 _print(screen, line)
         return 0
+    with Lab() as lab:
+        return _follow(screen, follow(path, wanted, lab, nobody))
+
+
+def _follow(screen: Screen, arriving: Iterator[Line | HostError]) -> int:
     failed = 0
-    for arrived in follow(path, wanted, Lab(), nobody):
+    for arrived in arriving:
         if isinstance(arrived, Line):
             _print(screen, arrived)
         else:
@@ -102,8 +108,8 @@ def wait_command(
     """Wait until every rank has joined, or with --finished has ended."""
     screen = Screen(as_json=as_json)
     patience = DEFAULT_WAIT_S if timeout is None else timeout
-    with screen.progress() as say:
-        seen = wait(chosen(inventory, option), patience, Lab(), say, finished=finished)
+    with Lab() as lab, screen.progress() as say:
+        seen = wait(chosen(inventory, option), patience, lab, say, finished=finished)
     if as_json:
         screen.document(status_document(seen))
     else:
@@ -114,6 +120,14 @@ def wait_command(
         return 0
     _lacking(screen, seen, patience, finished=finished)
     return 1
+
+
+def _show_again(screen: Screen, seen: Status) -> None:
+    if screen.as_json:
+        screen.line({"format_version": 1, **status_document(seen)})
+        return
+    screen.results.clear()
+    show_status(screen, seen)
 
 
 def show_status(screen: Screen, seen: Status) -> None:

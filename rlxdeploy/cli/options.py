@@ -24,7 +24,9 @@ Json = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 ShowDiff = Annotated[
     bool | None,
-    typer.Option("--diff/--no-diff", help="Every file's text, or none; else that of changed files."),
+    typer.Option(
+        "--diff/--no-diff", help="Every file's text, or none; else that of changed files."
+    ),
 ]
 Forks = Annotated[int | None, typer.Option("--forks", min=1, help="Hosts worked on at once (32).")]
 Timeout = Annotated[
@@ -33,6 +35,9 @@ Timeout = Annotated[
 JoinTimeout = Annotated[
     float | None,
     typer.Option("--join-timeout", min=0, help="Seconds the ranks have to join, over the file's."),
+]
+SkipUnreachable = Annotated[
+    bool, typer.Option("--skip-unreachable", help="Leave out written hosts that do not answer.")
 ]
 SurveyFile = Annotated[
     Path | None,

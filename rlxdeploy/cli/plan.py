@@ -9,10 +9,12 @@ from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import plan_job
 from rlxdeploy.cli.options import (
     Adopt,
+    Forks,
     InventoryArgument,
     InventoryOption,
     Json,
     ShowDiff,
+    SkipUnreachable,
     SurveyFile,
     Templates,
     chosen,
@@ -37,15 +39,17 @@ def plan_command(
     survey: SurveyFile = None,
     templates: Templates = None,
     adopt: Adopt = False,
+    skip_unreachable: SkipUnreachable = False,
+    forks: Forks = None,
     diff: ShowDiff = None,
     detailed: Detailed = False,
     as_json: Json = False,
 ) -> int:
     """Show who becomes which rank, which files change, and what starts and stops."""
     screen = Screen(as_json=as_json)
-    request = Request(chosen(inventory, option), survey, templates)
-    with screen.progress() as say:
-        plan = plan_job(request, Lab(), say, adopt=adopt).plan
+    request = Request(chosen(inventory, option), survey, templates, skip_unreachable)
+    with Lab(forks=forks) as lab, screen.progress() as say:
+        plan = plan_job(request, lab, say, adopt=adopt).plan
     if as_json:
         screen.document(plan_document(plan))
     else:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.locate import KeyPath
-from rlxdeploy.model.vocabulary import Launch, Policy, Provision, Role, Security, Wire
+from rlxdeploy.model.vocabulary import Policy, Provision, Role, Security, Wire
 from rlxdeploy.model.world import dialled_addresses, is_on_loopback
 
 Test = Callable[[object], bool]
@@ -21,10 +21,6 @@ Test = Callable[[object], bool]
 
 def _always(_value: object) -> bool:
     return True
-
-
-def _is_false(value: object) -> bool:
-    return not value
 
 
 def _is_one_of(*values: object) -> Test:
@@ -46,15 +42,9 @@ class Row:
 
 
 NOT_BUILT: Final = (
-    Row(("ssh", "*")),
-    Row(("node", "*", "ssh")),
-    Row(("node", "*", "managed"), _is_false),
     Row(("node", "*", "role"), _is_one_of(Role.STANDBY, Role.DRAINING)),
     Row(("node", "*", "env", "*", "from")),
     Row(("job", "env", "*", "from")),
-    Row(("job", "user")),
-    Row(("job", "launch"), _is_one_of(Launch.SYSTEMD, Launch.SYSTEMD_USER)),
-    Row(("job", "min_nodes")),
     Row(("job", "wire"), _is_one_of(Wire.NATIVE)),
     Row(("job", "security"), _is_one_of(Security.PSK, Security.TLS)),
     Row(("runtime", "provision"), _is_one_of(Provision.AUTO)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rlxdeploy.facts.places import SYSTEM_DATA, SYSTEM_RUN, SYSTEM_UNITS
 from rlxdeploy.model.host import Tree
 from rlxdeploy.model.survey import HostFacts, Platform
-from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.model.vocabulary import Become, Launch
 from rlxdeploy.resolve.report import Report
 
 _NEEDS = "systemd 245 with root or sudo, a user manager that answers without a login, or python3"
@@ -50,6 +50,7 @@ def choose_launch(facts: HostFacts, report: Report) -> Started:
         what = f"on {host}, {launch} starts ranks as {platform.user} only"
         report.error(("job", "user"), what, "leave user unwritten, or use systemd")
     _check_account(facts, report)
+    _check_sudo(facts, report)
     return _started(launch, job.user, platform, why)
 
 
@@ -67,6 +68,16 @@ def _check_account(facts: HostFacts, report: Report) -> None:
     user = report.loaded.inventory.job.user
     if user and facts.platform.job_groups is None:
         report.error(("job", "user"), f"{facts.host.name} has no account {user!r}")
+
+
+def _check_sudo(facts: HostFacts, report: Report) -> None:
+    """Where sudo is demanded it has to work: no other launch is taken in silence."""
+    platform = facts.platform
+    demanded = report.loaded.inventory.ssh.become is Become.SUDO
+    if demanded and platform.uid != 0 and not platform.sudo:
+        what = f"sudo -n does not make {platform.user} root on {facts.host.name}"
+        remedy = "allow it NOPASSWD in sudoers, or log in as root"
+        report.error(("ssh", "become"), what, remedy)
 
 
 def _started(launch: Launch, user: str | None, platform: Platform, why: str) -> Started:

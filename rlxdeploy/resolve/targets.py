@@ -3,6 +3,7 @@
 from rlxdeploy.errors import CompileError
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.targets import Enquiry, Target, Targets
+from rlxdeploy.model.vocabulary import Become
 from rlxdeploy.resolve.entries import CONTROLLER, Entry, entries, wanted_python
 
 PYTHONS = frozenset({"python", "python3"})
@@ -54,6 +55,7 @@ def _target(loaded: Loaded, found: list[Entry], interpreter: str, asked: str) ->
             folders=tuple(dict.fromkeys(folder for folder in folders if folder)),
             user=job.user,
             python=asked,
+            sudo=loaded.inventory.ssh.become is not Become.NONE,
         ),
         nodes=tuple(entry.index for entry in found),
         place=loaded.place_of(first.key("ssh")),

@@ -254,13 +254,6 @@ def test_two_thousand_nodes_are_checked_in_a_moment() -> None:
 
 
 NOT_BUILT = {
-    "ssh": ('[[node]]\nssh = "a"', "t:2:1: node[0].ssh: not supported yet"),
-    "a key of [ssh]": ("[ssh]\nforks = 2\n[[node]]", "t:2:1: ssh.forks: not supported yet"),
-    "a unit": (
-        '[job]\nlaunch = "systemd"\n[[node]]',
-        "t:2:1: job.launch: not supported yet",
-    ),
-    "another account": ('[job]\nuser = "ml"\n[[node]]', "t:2:1: job.user: not supported yet"),
     "a secret": (
         '[job]\nenv.A = { from = "env:A" }\n[[node]]',
         "t:2:11: job.env.A.from: not supported yet",
@@ -273,8 +266,6 @@ NOT_BUILT = {
         '[[node]]\n[[node]]\nrole = "standby"',
         "t:3:1: node[1].role: not supported yet",
     ),
-    "an unmanaged node": ("[[node]]\nmanaged = false", "t:2:1: node[0].managed: not supported yet"),
-    "fewer nodes": ("[job]\nmin_nodes = 1\n[[node]]", "t:2:1: job.min_nodes: not supported yet"),
     "the native wire": ('[job]\nwire = "native"\n[[node]]', "t:2:1: job.wire: not supported yet"),
     "a key between ranks": (
         '[job]\nsecurity = "psk"\n[[node]]',
@@ -310,6 +301,9 @@ def test_a_key_that_is_not_built_yet_is_refused_where_it_is_written(
         "[[node]]",
         '[job]\nwire = "rlx"\nsecurity = "none"\n[[node]]\naddr = "10.0.0.5"',
         '[job]\nlaunch = "auto"\n[[node]]\nrole = "active"\nmanaged = true',
+        '[job]\nuser = "ml"\nlaunch = "systemd"\n[ssh]\nforks = 2\n[[node]]\nssh = "a"',
+        "[job]\nmin_nodes = 1\n[[node]]",
+        '[job]\nlaunch = "systemd-user"\n[[node]]\nmanaged = false',
         "[discover]\nport = 9100\nmdns = false\nssh_hosts = []\n[[node]]",
         '[job]\ntopology = "star"\n[[node]]\naddr = "127.0.0.1"\n[[node]]\naddr = "10.0.0.5"',
     ],
