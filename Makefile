@@ -28,7 +28,7 @@ lint: $(VENV)/.dev
 
 # Everything but the soak; fleet tests skip with their reason where there can be no fleet.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -m "not soak"
 
 # The same tests from another folder against the built wheel, which alone has the package.
 wheel: $(VENV)/.dev
@@ -38,7 +38,7 @@ fleet: $(VENV)/.dev
 	FLEET=required $(BIN)/python -m pytest -q -m fleet tests
 
 soak: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m soak -o addopts= --timeout 0 tests
+	$(BIN)/python -m pytest -q -m soak --timeout 0 tests
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
