@@ -168,20 +168,17 @@ def test_a_link_lost_during_the_join_is_replaced() -> None:
 def test_a_dialled_rank_that_closes_is_dialled_again() -> None:
     """The acceptor restarts during the join: the dialler comes back on its own."""
     peers = peers_on(fresh_host(), 3)
-    listeners = [socket.create_server(_where(peer)) for peer in peers[1:]]
-    joining = Joining(0, peers, Limits(), "mesh")
     with ExitStack() as stack:
-        for listener in listeners:
-            stack.enter_context(listener)
-            listener.settimeout(PATIENCE_S)
-        first, _ = listeners[0].accept()
-        assert first.recv(13) == hello(0)
-        listeners[1].accept()[0].close()
-        first.close()
-        for listener in listeners:
-            again, _ = listener.accept()
-            stack.enter_context(again)
-            assert again.recv(13) == hello(0)
+        listener = stack.enter_context(socket.create_server(_where(peers[1])))
+        listener.settimeout(PATIENCE_S)
+        joining = Joining(0, peers, Limits(), "mesh")
+        for _ in range(3):
+            accepted, _ = listener.accept()
+            assert accepted.recv(13) == hello(0)
+            accepted.close()
+        last, _ = listener.accept()
+        stack.enter_context(last)
+        stack.enter_context(socket.create_server(_where(peers[2])))
         assert sorted(joining.finish()) == [1, 2]
 
 
