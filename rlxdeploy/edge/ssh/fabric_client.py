@@ -18,7 +18,6 @@ from paramiko import (
     SSHClient,
     SSHConfig,
     SSHException,
-    Transport,
 )
 
 from rlxdeploy.edge.session import Session
@@ -36,6 +35,7 @@ from rlxdeploy.edge.ssh.failure import (
 from rlxdeploy.edge.ssh.identities import Agent, offers
 from rlxdeploy.edge.ssh.route import Hop
 from rlxdeploy.edge.ssh.terms import Terms
+from rlxdeploy.edge.ssh.transport import transport_for
 from rlxdeploy.facts.ssh_keys import PublicKey, from_blob
 from rlxdeploy.model.host import Host
 
@@ -155,21 +155,6 @@ class FabricClient:
         link.connection.transport.set_keepalive(self.terms.keepalive(link.hop))
 
 
-def transport_for(hop: Hop, terms: Terms, sock: object, **options: object) -> Transport:
-    """Return a transport that offers what the configuration allows, known key types first."""
-    transport = Transport(sock, **options)
-    transport.handshake_timeout = terms.patience(hop)
-    allowed = transport.get_security_options()
-    allowed.kex = _among(allowed.kex, hop, "kexalgorithms")
-    allowed.ciphers = _among(allowed.ciphers, hop, "ciphers")
-    allowed.digests = _among(allowed.digests, hop, "macs")
-    kinds = _among(allowed.key_types, hop, "hostkeyalgorithms")
-    known = [line.key for line in terms.known.about(hop)]
-    is_known = {kind: any(key.allowed_by((kind,)) for key in known) for kind in kinds}
-    allowed.key_types = sorted(kinds, key=lambda kind: not is_known[kind])
-    return transport
-
-
 @dataclass(frozen=True, slots=True)
 class _HostKeyCheck:
     """paramiko's policy: asked about every key, since its client is given no known ones."""
@@ -185,14 +170,6 @@ class _HostKeyCheck:
 def public_of(key: PKey) -> PublicKey:
     """Return paramiko's key as ours."""
     return from_blob(key.asbytes())
-
-
-def _among(ours: tuple[str, ...], hop: Hop, key: str) -> tuple[str, ...]:
-    allowed = hop.resolved.listed(key)
-    kept = tuple(name for name in ours if name in allowed)
-    if not kept:
-        raise NoAgreement(f"fabric knows none of {key} {','.join(allowed)}")
-    return kept
 
 
 def _reason(link: FabricLink, before: FabricLink | None, error: Exception) -> Exception:
@@ -213,8 +190,12 @@ def _reason(link: FabricLink, before: FabricLink | None, error: Exception) -> Ex
 
 def _before_banner(link: FabricLink, error: Exception) -> Exception:
     """Tell a server that hangs up from one that says nothing: paramiko keeps that as context."""
-    if isinstance(error.__context__, TimeoutError) or isinstance(error, TimeoutError):
-        return Broken("wait for the SSH banner", "no answer in time")
-    if link.line and link.line.is_command:
-        return ProxyFailed(link.hop.resolved.proxy_command, link.line.said)
-    return LostBeforeBanner()
+    causes = (error, error.__context__)
+    if any(isinstance(cause, (EOFError, ConnectionError)) for cause in causes):
+        if link.line and link.line.is_command:
+            return ProxyFailed(link.hop.resolved.proxy_command, link.line.said)
+        return LostBeforeBanner()
+    is_late = link.connection.client.get_transport().is_active() or any(
+        isinstance(cause, TimeoutError) for cause in causes
+    )
+    return Broken("wait for the SSH banner", "no answer in time" if is_late else str(error))

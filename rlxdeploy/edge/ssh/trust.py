@@ -11,12 +11,13 @@ from paramiko import SSHException
 
 from rlxdeploy.edge.ssh.channel import hung_up_at
 from rlxdeploy.edge.ssh.dial import Line, dial
-from rlxdeploy.edge.ssh.fabric_client import public_of, transport_for
+from rlxdeploy.edge.ssh.fabric_client import public_of
 from rlxdeploy.edge.ssh.failure import Broken, ConnectFailure, explain
 from rlxdeploy.edge.ssh.hosts import SshHosts
 from rlxdeploy.edge.ssh.known_hosts import name_of
 from rlxdeploy.edge.ssh.route import Hop
 from rlxdeploy.edge.ssh.terms import Terms
+from rlxdeploy.edge.ssh.transport import transport_for
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts.ssh_keys import PublicKey
 from rlxdeploy.model.host import Host
