@@ -17,7 +17,7 @@ from rlxdeploy.runtime.wire.frame import (
     hello,
     parse_hello,
 )
-from tests.runtime.golden import FRAMES, VECTORS
+from tests.runtime.golden import FRAMES, VECTORS, Vector
 
 LIMIT = 1 << 16
 
@@ -80,9 +80,8 @@ def test_a_captured_frame_reads_back_however_it_is_cut(wire: bytes, piece: int) 
 
 
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
-def test_a_captured_connection_names_its_sender_throughout(vector: object) -> None:
+def test_a_captured_connection_names_its_sender_throughout(vector: Vector) -> None:
     """Every frame of a direction carries the sender's rank, so the source check accepts it."""
-    assert isinstance(vector, type(next(iter(VECTORS.values()))))
     for source, to in {(source, to) for source, to, _ in vector.frames}:
         wire = vector.stream(source, to)
         frames = plain(feed(FrameDecoder(source, LIMIT), wire, 3))

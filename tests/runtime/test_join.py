@@ -20,7 +20,7 @@ from rlxdeploy.runtime.link.form import Formation, Onlooker, Place
 from rlxdeploy.runtime.link.listener import listen
 from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.settings import Settings
-from rlxdeploy.runtime.wire.frame import hello
+from rlxdeploy.runtime.wire.frame import Frame, Kind, encode, hello
 from tests.runtime.cluster import (
     PATIENCE_S,
     Cluster,
@@ -92,6 +92,10 @@ def shown_out(sock: socket.socket) -> bool:
         return True
 
 
+def barrier_token(rank: int) -> bytes:
+    return encode(Frame(Kind.SEND, rank, 0xFFF00000, b"\x01"))
+
+
 STRANGERS: Dict[str, bytes] = {
     "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "ssh": b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -158,9 +162,10 @@ def test_a_second_process_with_the_same_rank_is_refused() -> None:
 
 
 def test_a_link_lost_during_the_join_is_replaced() -> None:
-    """A rank that dies and comes again while others are missing is let in again."""
+    """A rank that dies, whatever it has said, is let in again while others are missing."""
     joining = Joining(0, peers_on(fresh_host(), 3), Limits(), "star")
     joining.knock(hello(1)).close()
+    joining.knock(hello(1) + barrier_token(1)).close()
     with joining.knock(hello(1)), joining.knock(hello(2)):
         assert sorted(joining.finish()) == [1, 2]
 

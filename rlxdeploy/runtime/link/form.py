@@ -15,12 +15,9 @@ from rlxdeploy.runtime.errors import JoinTimeout
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.dial import Dial
 from rlxdeploy.runtime.link.door import Arrival, Door
-from rlxdeploy.runtime.link.sockets import is_open
+from rlxdeploy.runtime.link.sockets import ENDED, is_open
 from rlxdeploy.runtime.link.tcp import Connection
 from rlxdeploy.runtime.roster import Roster, awaits, dials
-
-# Linux and BSD tell an end of stream apart from data; elsewhere the first call notices it.
-_ENDED = getattr(select, "POLLRDHUP", 0)
 
 
 class Onlooker:
@@ -115,7 +112,7 @@ class Formation:
     def _poller(self) -> select.poll:
         poll = select.poll()
         for link in self._links.values():
-            poll.register(link.sock, _ENDED)
+            poll.register(link.sock, ENDED)
         for dial in self._dials.values():
             if dial.sock is not None:
                 poll.register(dial.sock, select.POLLOUT)

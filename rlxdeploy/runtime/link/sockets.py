@@ -11,6 +11,7 @@ import contextlib
 import errno
 import ipaddress
 import os
+import select
 import socket
 import struct
 import sys
@@ -18,6 +19,10 @@ import termios
 from fcntl import ioctl
 
 from rlxdeploy.runtime.limits import Limits
+
+# Linux tells the end of a stream apart from the data before it; elsewhere poll tells only of a
+# connection that is closed both ways.
+ENDED = getattr(select, "POLLRDHUP", 0)
 
 _INFO_BYTES = 60
 # Zero-window probes that a live host has answered leave a count of one at most.
@@ -88,10 +93,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_open(sock: socket.socket) -> bool:
-    """Whether the peer has neither closed nor reset the connection, as far as is known here."""
-    try:
-        return bool(sock.recv(1, socket.MSG_PEEK))
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    """Whether the peer has neither closed nor reset the connection, whatever it sent before."""
+    poll = select.poll()
+    poll.register(sock, ENDED)
+    return not poll.poll(0)
