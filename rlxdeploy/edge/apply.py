@@ -166,7 +166,7 @@ class _Deed:
             return
         self._ended = True
         if word == "locked":
-            remedy = "wait for it, or `rlxdeploy unlock` if it is gone"
+            remedy = "wait for it; a lock whose owner is gone is taken over by itself"
             raise Locked(self.name, "lock", f"held by {text}", remedy)
         raise Refused(self.name, "stage", text.partition(" ")[2] if word == "failed" else text)
 

@@ -1,6 +1,6 @@
 """One host's part of a Plan as one shell script and the payload that follows it on stdin.
 
-The functions the script calls are in `deeds.sh`; here the data of the steps become calls.  The
+The functions the script calls are in `deeds/`; here the data of the steps become calls.  The
 payload is the contents one after the other, each once: the script takes it whole into a file and
 cuts the pieces out, so that no reader ahead of time can swallow the line that says GO.
 """
@@ -30,7 +30,8 @@ from rlxdeploy.model.step import (
 )
 from rlxdeploy.model.vocabulary import Launch
 
-_DEEDS = Path(__file__).with_name("deeds.sh")
+_DEEDS = Path(__file__).with_name("deeds")
+_PARTS = ("say", "process", "lock", "folder", "stage", "ranks", "sweep", "go")
 
 # One argument of a command may be 128 KiB on Linux, and sudo takes the script as one.
 _LONGEST_SCRIPT = 120_000
@@ -74,7 +75,7 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
     deeds = "\n".join(
         [
             *_settings(part, terms),
-            _DEEDS.read_text(encoding="utf-8"),
+            *((_DEEDS / f"{part}.sh").read_text(encoding="utf-8") for part in _PARTS),
             f"guard_for {terms.stage_s}",
             "lock",
             f"take {len(payload.data)}",

@@ -185,8 +185,11 @@ class _Watch:
         status = f" ({seen.status})" if seen.status else ""
         if self._states.get(row.rank) is not RankState.FAILED:
             return f"{seen.active}, not READY after {timeout:g} s{status}"
-        ended = "failed" if seen.exit_status is None else f"ended with exit {seen.exit_status}"
-        return f"{ended}{status}"
+        if seen.exit_status is None:
+            return f"failed{status}"
+        # A supervisor's status says no more than the number where the process just ended.
+        status = "" if seen.status == f"exit {seen.exit_status}" else status
+        return f"ended with exit {seen.exit_status}{status}"
 
     def _log(self, row: RankRow) -> tuple[str, ...]:
         part = self.plan.hosts[row.host]

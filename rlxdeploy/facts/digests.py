@@ -42,6 +42,9 @@ else
 fi
 sum=sha256sum; command -v sha256sum >/dev/null || sum='shasum -a 256'
 set -- "$home/key" "$home/deployment.json" "$home/current/" "$1/store" "$glob"*
+# Files of the job that lie elsewhere, one path a line.
+[ ! -f "$home/.installed" ] ||
+  while IFS= read -r f; do set -- "$@" "$f"; done <"$home/.installed"
 show "$@" \\( -type f -o -type l \\)
 find "$@" -type f -exec $sum {} + | sed 's/^/sum|/'
 aim='for l; do echo "link|$l"; readlink "$l" | sed "s/^/target|/"; done'

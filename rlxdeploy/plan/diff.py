@@ -78,13 +78,23 @@ def ours(seen: Mapping[str, FileSeen], tree: Tree) -> Iterator[str]:
     """Yield the paths that only rlxdeploy writes; the job may write beside them in a release."""
     folders = (f"{tree.current}/env/", f"{tree.current}/process/")
     for path in seen:
-        if path.startswith(folders) or path == tree.key or is_unit(path, tree):
+        own = path.startswith(folders) or path == tree.key or is_unit(path, tree)
+        if own or _is_elsewhere(path, tree):
             yield path
 
 
 def is_unit(path: str, tree: Tree) -> bool:
     """Tell whether *path* is a unit or a drop-in of this job."""
     return bool(tree.units) and path.startswith(f"{tree.units}/rlx-{tree.job}@")
+
+
+def _is_elsewhere(path: str, tree: Tree) -> bool:
+    """Tell whether *path* is a file of the job's in a folder of the person's.
+
+    A host is asked about the system's tree and the user's; both have these names in them.
+    """
+    inside = (f"/rlx/{tree.job}/", "/rlx/store/", f"/rlx-{tree.job}@")
+    return not any(part in path for part in inside)
 
 
 def removal(path: str, seen: FileSeen, eyes: Eyes) -> FileChange:

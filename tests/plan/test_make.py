@@ -243,6 +243,18 @@ def test_a_stale_drop_in_is_removed() -> None:
     assert plan.hosts["a"].go == (RemoveFile(stale), ReloadUnits())
 
 
+def test_a_job_file_that_is_no_longer_wanted_is_removed() -> None:
+    """What lies in a folder of the person's and is not in the inventory any more goes."""
+    stray = "/srv/train/old.py"
+    survey = applied(World())
+    facts = survey.hosts["a"]
+    files = {**facts.job.files, stray: next(iter(facts.job.files.values()))}
+    job = replace(facts.job, files=files)
+    plan = plan_for(World(), replace(survey, hosts={**survey.hosts, "a": replace(facts, job=job)}))
+
+    assert plan.hosts["a"].go == (RemoveFile(stray),)
+
+
 def test_what_the_job_writes_beside_its_files_is_its_own() -> None:
     """A checkpoint in the release's folder is no file of ours: the plan stays empty."""
     survey = applied(World())

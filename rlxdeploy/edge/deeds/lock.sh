@@ -1,0 +1,48 @@
+# One apply a job: a lock that names its owner and outlives nobody.
+
+value() { sed -n "s/^$1=//p" "$2" 2>/dev/null; } # key, file
+
+lock_file() { # path: 0 taken, 1 held by somebody who lives, 2 cannot be made; $taken says it too
+  turn=0; taken=2
+  { echo "pid=$$"; echo "start=$(started $$)"; echo "boot=$(boot)"
+    echo "since=$(date +%s)"; echo "by=$by"; } >"$1.$$" || { rm -f "$1.$$"; return 2; }
+  while [ "$taken" = 2 ] && [ "$turn" -lt 3 ]; do
+    turn=$((turn + 1))
+    # A hard link is there with its content or not at all.
+    if ln "$1.$$" "$1" 2>/dev/null; then taken=0
+    elif holder_lives "$1"; then taken=1
+    elif [ -e "$1" ]; then drop_stale "$1"
+    fi
+  done
+  rm -f "$1.$$"
+  [ "$taken" != 2 ] || echo "cannot make $1" >&2
+  return "$taken"
+}
+
+holder_lives() { # path
+  [ -e "$1" ] && [ "$(value boot "$1")" = "$(boot)" ] &&
+    same "$(value pid "$1")" "$(value start "$1")"
+}
+
+drop_stale() { # path: by a name of our own, so that a fresh lock in its place survives
+  seen=$(cat "$1")
+  mv "$1" "$1.stale.$$" || return
+  [ "$(cat "$1.stale.$$")" = "$seen" ] || ln "$1.stale.$$" "$1"
+  rm -f "$1.stale.$$"
+}
+
+lock() {
+  need_folder "$home"
+  noted=$(wc -l 2>/dev/null <"$data/.made") || noted=0
+  complaint=$(lock_file "$home/lock" 2>&1); taken=$?
+  if [ "$taken" = 1 ]; then
+    since=$(value since "$home/lock")
+    say locked "$(value by "$home/lock"), pid $(value pid "$home/lock"), for $(($(date +%s) - ${since:-0})) s"
+    at=locked; leave 1
+  fi
+  [ "$taken" = 0 ] || die "lock $home: $complaint$(room)"
+  locked=1
+  rm -rf "$home/payload.tmp" "$home"/releases/*.tmp
+}
+
+unlock() { rm -f "$home/lock"; locked=; }

@@ -1,0 +1,32 @@
+# Processes, and waiting for what we do not wait for for ever.
+
+started() { # pid: when it started, nothing where it does not run
+  if [ -d /proc/self ]; then
+    sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" && $1 != "X" { print $20 }'
+  else
+    ps -o lstart= -p "$1" 2>/dev/null
+  fi
+}
+
+same() { # pid, start: is it still that process
+  [ -n "$1" ] && [ "$1" != 0 ] || return 1
+  now_started=$(started "$1")
+  [ -n "$now_started" ] && { [ -z "$2" ] || [ "$now_started" = "$2" ]; }
+}
+
+boot() { cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.bootsessionuuid 2>/dev/null; }
+
+nap() { sleep 0.1 2>/dev/null || sleep 1; }
+
+guard_for() { # seconds: then we get TERM, even in the middle of a read
+  # By the second, so that no long sleep is left over when the guard is killed.
+  ( left=$1
+    while [ "$left" -gt 0 ]; do sleep 1; left=$((left - 1)); done
+    kill -TERM $$ ) </dev/null >/dev/null 2>&1 &
+  guard=$!
+}
+
+quiet_guard() {
+  [ -z "$guard" ] || { kill -KILL "$guard"; wait "$guard"; } 2>/dev/null
+  guard=
+}

@@ -1,0 +1,77 @@
+# Ranks stopped and started: units, or supervisors where no manager runs them.
+
+manager() { # systemctl of this launch
+  if [ "$launch" = systemd-user ]; then
+    XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$(id -u)} systemctl --user "$@"
+  else
+    systemctl "$@"
+  fi
+}
+
+units() { for rank; do printf 'rlx-%s@%s.service ' "$job" "$rank"; done; }
+
+reload() { manager daemon-reload; }
+
+# Instance names hold no blank: left unquoted, the list becomes words.
+stop_units() { # disable, ranks...
+  disable=$1; shift
+  # shellcheck disable=SC2046
+  manager stop $(units "$@") || return
+  # shellcheck disable=SC2046
+  [ -z "$disable" ] || manager disable $(units "$@")
+}
+
+start_units() { # boot, ranks...
+  boot=$1; shift
+  # shellcheck disable=SC2046
+  manager reset-failed $(units "$@") 2>/dev/null
+  # shellcheck disable=SC2046
+  if [ -n "$boot" ]; then manager enable $(units "$@"); else manager disable $(units "$@"); fi || return
+  # shellcheck disable=SC2046
+  manager start --no-block $(units "$@")
+}
+
+member() { # name, file: a number or a word in quotes of a supervisor's one-line JSON
+  sed -n 's/.*"'"$1"'": *"\{0,1\}\([0-9.]*\).*/\1/p' "$2" 2>/dev/null
+}
+
+lives() { # rank, supervisor or main process
+  file=$run_home/$1.supervisor
+  case $2 in
+  supervisor) same "$(member supervisor_pid "$file")" "$(member supervisor_start "$file")" ;;
+  *) same "$(member pid "$file")" "$(member pid_start "$file")" ;;
+  esac
+}
+
+any_lives() { for one; do lives "$one" supervisor && return 0; done; return 1; }
+
+stop_supervisors() { # ranks...
+  patience=0
+  for rank; do
+    lives "$rank" supervisor && kill -TERM "$(member supervisor_pid "$run_home/$rank.supervisor")"
+    own=$(member stop_timeout_s "$home/current/process/$rank.json"); own=${own%%.*}
+    [ "${own:-30}" -le "$patience" ] || patience=${own:-30}
+  done
+  until_s=$(($(date +%s) + patience + 10))
+  while any_lives "$@" && [ "$(date +%s)" -lt "$until_s" ]; do nap; done
+  for rank; do
+    file=$run_home/$rank.supervisor
+    lives "$rank" supervisor && kill -KILL "$(member supervisor_pid "$file")"
+    # A supervisor that was killed leaves its process, the leader of a group, behind.
+    lives "$rank" main && kill -KILL "-$(member pid "$file")"
+  done
+  return 0
+}
+
+start_supervisors() { # release ranks... -- supervisor...
+  release=$1; shift; ranks=
+  while [ "$1" != -- ]; do ranks="$ranks $1"; shift; done; shift
+  jobs=
+  for rank in $ranks; do
+    "$@" --file "$home/current/process/$rank.json" --release "$release" </dev/null &
+    jobs="$jobs $!"
+  done
+  bad=0
+  for one in $jobs; do wait "$one" || bad=1; done
+  return "$bad"
+}

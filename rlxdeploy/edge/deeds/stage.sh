@@ -1,0 +1,118 @@
+# Before GO: contents brought to where a rename or a switch is enough.
+
+take() { # bytes: the payload, all of it before anything is made of it
+  exec 3<&0
+  head -c "$1" <&3 >"$home/payload.tmp" &
+  reader=$!
+  wait "$reader" || { reader=; die "write $home/payload.tmp:$(room)"; }
+  reader=
+  exec 3<&-
+  got=$(wc -c <"$home/payload.tmp")
+  [ "$got" -eq "$1" ] || die "the connection ended after $got of $1 bytes"
+}
+
+piece() { tail -c "+$(($1 + 1))" "$home/payload.tmp" | head -c "$2"; } # offset, bytes
+
+write() ( # path mode owner offset bytes: owner and mode stand before there is any content
+  rm -f "$1" || exit
+  set -C
+  exec 4>"$1" || exit
+  [ -z "$3" ] || chown "$3" "$1" || exit
+  chmod "$2" "$1" || exit
+  piece "$4" "$5" >&4 || exit
+  [ "$(wc -c <"$1")" -eq "$5" ] || { echo "only a part of $1 was written" >&2; exit 1; }
+)
+
+can_sync=
+case $(uname -s) in Linux) case $(sync --help 2>&1 </dev/null) in *FILE*) can_sync=1 ;; esac ;; esac
+
+durable() { [ -z "$can_sync" ] || sync "$@"; } # paths
+
+begin() { # release
+  need_folder "$home/releases"
+  [ ! -e "$home/current" ] || [ -L "$home/current" ] || die "$home/current is no link of ours"
+  try "make $home/releases/$1.tmp" mkdir "$home/releases/$1.tmp"
+  [ "$launch" != systemd ] || chmod 755 "$home/releases" "$home/releases/$1.tmp"
+}
+
+below() ( # folder in a release: under the system's manager the job's user has to get through
+  [ "$launch" != systemd ] || umask 022
+  mkdir -p "$1"
+)
+
+put() { # release path mode offset bytes
+  target=$home/releases/$1.tmp/$2
+  try "make the folder of $2" below "$(dirname "$target")"
+  try "write $target" write "$target" "$3" "" "$4" "$5"
+  try "write $target" durable "$target"
+}
+
+alike() { # folder, folder: has the first all of the second; the job may have written there too
+  (cd "$2" && find . -type f) | while IFS= read -r one; do
+    cmp -s "$1/$one" "$2/$one" && [ "$(mode "$1/$one")" = "$(mode "$2/$one")" ] || exit 1
+  done
+}
+
+mode() { ls -ld "$1" 2>/dev/null | cut -c 1-10; }
+
+finish() { # release: in place, unless one with the same name is: that may be running
+  staged=$home/releases/$1
+  if [ ! -e "$staged" ]; then
+    try "put $staged in place" mv "$staged.tmp" "$staged"
+    fresh=$staged
+    try "put $staged in place" durable "$home/releases"
+  elif alike "$staged" "$staged.tmp"; then
+    rm -rf "$staged.tmp"
+  fi
+}
+
+store() { # digest offset bytes
+  need_folder "$data/store"
+  hold_store || die "lock $data/store: held by $(value by "$data/store/.lock")$(room)"
+  if [ ! -f "$data/store/$1" ] || [ "$(wc -c <"$data/store/$1")" -ne "$3" ]; then
+    try "write $data/store/$1" write "$data/store/$1.$$" 644 "" "$2" "$3"
+    try "write $data/store/$1" durable "$data/store/$1.$$"
+    try "write $data/store/$1" mv -f "$data/store/$1.$$" "$data/store/$1"
+  fi
+  release_store
+}
+
+hold_store() { # jobs share the store: nobody sweeps while somebody counts on a file
+  turns=0
+  until lock_file "$data/store/.lock" 2>/dev/null; do
+    turns=$((turns + 1))
+    [ "$taken" = 1 ] && [ "$turns" -lt 100 ] || return 1
+    nap
+  done
+}
+
+release_store() { rm -f "$data/store/.lock"; }
+
+prepare() { # path mode owner offset bytes: beside its place, so that after GO a rename is enough
+  [ ! -L "$1" ] || die "$1 is a symbolic link; remove it or name its target"
+  [ ! -d "$1" ] || die "$1 is a folder"
+  need_folder "$(dirname "$1")"
+  prepared="$prepared$1.rlx-new
+"
+  try "write $1" write "$1.rlx-new" "$2" "$3" "$4" "$5"
+  try "write $1" durable "$1.rlx-new"
+}
+
+undo() {
+  [ -z "$fresh" ] || rm -rf "$fresh"
+  [ -n "$locked" ] || return 0
+  rm -rf "$home"/releases/*.tmp
+  printf %s "$prepared" | while IFS= read -r file; do rm -f "$file"; done
+  rm -f "$home/payload.tmp" "$data"/store/*".$$"
+  [ "$(value pid "$data/store/.lock")" != $$ ] || release_store
+  sweep
+}
+
+await_go() {
+  rm -f "$home/payload.tmp"
+  say staged
+  IFS= read -r word || { word=; true; }
+  [ "$word" = GO ] || { say undone "no GO"; leave 1; }
+  quiet_guard
+  trap '' HUP INT TERM PIPE
+}
