@@ -15,6 +15,8 @@ from rlxdeploy.plan.text import Tone, plan_lines
 
 SOME_FAILED = 3
 
+_DONE = {"apply": "applied", "stop": "stopped", "restart": "restarted", "destroy": "destroyed"}
+
 _STYLES: Mapping[Tone, str] = {
     Tone.HEAD: "bold",
     Tone.CREATED: "green",
@@ -57,18 +59,17 @@ def applied_document(applied: Applied, verb: str) -> dict[str, object]:
 
 
 def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
-    """Print what came of an apply, failures last and in full."""
-    people, watched = screen.people, applied.watched
-    for name, error in applied.failed.items():
-        people.print(Text(f"{name}: {error.doing}: {error.why}", style="red"))
-        if error.remedy:
-            people.out(f"  {error.remedy}", highlight=False)
+    """Print what came of an apply: a success with the results, a failure in full on stderr."""
+    if applied.ok:
+        screen.people.print(Text(_verdict(applied, verb), style="bold green"))
+        return
+    for error in applied.failed.values():
+        screen.notes.print(Text(f"error: {error}", style="red"))
+    for blamed in applied.watched.blamed if applied.watched else ():
+        _show_blamed(screen, blamed)
     if applied.failed and not applied.went:
-        people.print(Text("Nothing was changed on any host.", style="bold"))
-    if watched is not None:
-        for blamed in watched.blamed:
-            _show_blamed(screen, blamed)
-    people.print(Text(_verdict(applied, verb), style="bold green" if applied.ok else "bold red"))
+        screen.notes.print(Text("Nothing was changed on any host.", style="bold"))
+    screen.notes.print(Text(_verdict(applied, verb), style="bold red"))
 
 
 def exit_of(applied: Applied) -> int:
@@ -81,9 +82,9 @@ def exit_of(applied: Applied) -> int:
 
 
 def _show_blamed(screen: Screen, blamed: Blamed) -> None:
-    screen.people.print(Text(str(blamed), style="red"))
+    screen.notes.print(Text(f"error: {blamed}", style="red"))
     for line in blamed.log:
-        screen.people.out(f"  | {line}", highlight=False)
+        screen.notes.out(f"  | {line}", highlight=False)
 
 
 def _verdict(applied: Applied, verb: str) -> str:
@@ -106,7 +107,7 @@ def _verdict(applied: Applied, verb: str) -> str:
 def _carried(applied: Applied, verb: str) -> str:
     job = applied.plan.job
     if applied.ok:
-        return f"{job}: {verb} done." if applied.went else f"{job}: nothing to {verb}."
+        return f"{job}: {_DONE[verb]}." if applied.went else f"{job}: nothing to {verb}."
     return f"{job}: {verb} failed on {len(applied.failed)} of {len(applied.plan.hosts)} hosts."
 
 

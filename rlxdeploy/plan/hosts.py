@@ -37,7 +37,7 @@ class Epoch:
 
     def why(self, rank: int) -> str:
         """Return why *rank* starts: for a reason of its own, or since all do."""
-        own = [cause.why.strip().removeprefix("'s ") for cause in self.causes if cause.rank == rank]
+        own = ["it" + cause.why.removeprefix("'") for cause in self.causes if cause.rank == rank]
         return "; ".join(own) or "every restart is one of the whole group"
 
 

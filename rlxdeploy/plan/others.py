@@ -26,7 +26,7 @@ def plan_stop(job: str, sites: Mapping[str, Site], survey: Survey, order: Order)
 
 def plan_destroy(job: str, sites: Mapping[str, Site], survey: Survey, order: Order) -> Plan:
     """Return the plan that leaves nothing of *job*; arguments and errors as for `plan_stop`."""
-    return _plan(job, sites, survey, order, lambda site, seen: clearing(site, seen, "destroy"))
+    return _plan(job, sites, survey, order, lambda site, seen: clearing(site, seen, "as asked"))
 
 
 def plan_restart(resolution: Resolution, files: RemoteFiles, survey: Survey, order: Order) -> Plan:
@@ -93,7 +93,7 @@ def _stop(site: Site, seen: JobSeen) -> HostPlan:
         site.host,
         site.tree,
         site.launch,
-        actions=tuple(UnitAction(rank, "stop", "stop") for rank in ranks),
+        actions=tuple(UnitAction(rank, "stop", "as asked") for rank in ranks),
         go=(StopRanks(ranks),) if ranks else (),
     )
 
@@ -108,7 +108,7 @@ def _restart(placed: Placed, files: RemoteFiles, seen: JobSeen, order: Order) ->
         placed.tree,
         placed.launch,
         actions=tuple(
-            UnitAction(rank, "restart" if rank in up else "start", "restart") for rank in ranks
+            UnitAction(rank, "restart" if rank in up else "start", "as asked") for rank in ranks
         ),
         go=tuple(go),
     )

@@ -77,9 +77,11 @@ def summary(plan: Plan) -> str:
 
 
 def _table(ranks: tuple[RankRow, ...]) -> Iterator[Line]:
-    rows = [[str(getattr(row, column)) or "-" for column in _COLUMNS] for row in ranks]
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-    for tone, cells in ((Tone.QUIET, list(_COLUMNS)), *((Tone.PLAIN, row) for row in rows)):
+    # A stop knows neither device nor address.
+    columns = [one for one in _COLUMNS if any(getattr(row, one) != "" for row in ranks)]
+    rows = [[str(getattr(row, column)) or "-" for column in columns] for row in ranks]
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    for tone, cells in ((Tone.QUIET, columns), *((Tone.PLAIN, row) for row in rows)):
         padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
         yield Line(f"  {'  '.join(padded).rstrip()}", tone)
 

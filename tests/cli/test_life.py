@@ -1,0 +1,160 @@
+"""A group's whole life, from the first plan to the last trace, through the real command."""
+
+import os
+import signal
+from typing import Any
+
+from tests.cli.desk import EN_DASH, Desk, until
+
+
+def ranks(status: dict[str, Any], key: str) -> list[Any]:
+    return [rank[key] for rank in status["ranks"]]
+
+
+def test_a_job_leaves_its_hosts_as_it_found_them(desk: Desk) -> None:
+    """Files, processes and ports are the same before apply and after destroy."""
+    desk.pair()
+    before = (set(desk.files()), desk.left(), desk.ports())
+
+    applied = desk.good("apply", "--yes")
+    assert "demo: 2 of 2 ranks joined" in applied.out
+    assert len(desk.left()) == 4, "two supervisors, two ranks"
+    assert desk.ports()
+    destroyed = desk.good("destroy", "--yes")
+
+    assert (set(desk.files()), desk.left(), desk.ports()) == before
+    assert "demo: destroyed." in destroyed.out
+    assert "nothing to destroy" in desk.good("destroy", "--yes").out
+    assert [path.name for path in (desk.lab / ".rlxdeploy").iterdir()] == [".gitignore"]
+
+
+def test_a_second_apply_touches_nothing(desk: Desk) -> None:
+    """Processes, start times, inodes and times of change stay; nobody is asked for a yes."""
+    desk.pair()
+    desk.good("apply", "--yes")
+    pids, files = desk.records(), desk.files()
+
+    again = desk.good("apply")
+    document = desk.good("apply", "--json").document
+
+    assert "Nothing to change." in again.out
+    assert (document["changed"], document["exit"]) == (False, 0)
+    assert (desk.records(), desk.files()) == (pids, files)
+
+
+def test_stop_keeps_the_files_and_restart_starts_the_whole_group(desk: Desk) -> None:
+    """Stopped ranks end and say so; a restart brings new processes under a new epoch."""
+    desk.pair()
+    desk.good("apply", "--yes")
+    first = desk.status()
+
+    assert "demo: stopped." in desk.good("stop").out
+    stopped = desk.status()
+    assert ranks(stopped, "state") == ["inactive", "inactive"]
+    assert not desk.ports()
+    assert not desk.left()
+    assert "nothing to stop" in desk.good("stop").out
+
+    assert "2 of 2 ranks joined" in desk.good("restart").out
+    running = desk.status()
+    assert running["joined"] == 2
+    assert ranks(running, "release") == ranks(first, "release")
+    assert set(ranks(running, "epoch")).isdisjoint(ranks(first, "epoch"))
+
+    assert "2 of 2 ranks joined" in desk.good("restart").out
+    assert set(ranks(desk.status(), "pid")).isdisjoint(ranks(running, "pid"))
+
+
+def test_a_stopped_group_starts_again_by_apply(desk: Desk) -> None:
+    """The plan says that it does not run, and starts it."""
+    desk.pair()
+    desk.good("apply", "--yes")
+    desk.good("stop")
+
+    planned = desk.run("plan", "--detailed-exitcode")
+    applied = desk.good("apply", "--yes")
+
+    assert planned.code == 2
+    assert f"ranks 0{EN_DASH}1 do not run" in planned.out
+    assert "2 of 2 ranks joined" in applied.out
+
+
+def test_a_killed_rank_comes_back_into_a_whole_group(desk: Desk) -> None:
+    """After SIGKILL of one rank all ranks meet again, with nobody's help."""
+    desk.pair()
+    desk.good("apply", "--yes")
+    before = desk.status()
+
+    os.kill(ranks(before, "pid")[1], signal.SIGKILL)
+    until(lambda: desk.pids()[1] not in (0, ranks(before, "pid")[1]))
+    waited = desk.good("wait", "--json").document
+
+    assert waited["joined"] == 2
+    assert ranks(waited, "restarts")[1] == 1
+    assert set(ranks(waited, "epoch")).isdisjoint(ranks(before, "epoch"))
+    assert len(set(ranks(waited, "digest"))) == 1
+
+
+def test_an_edited_value_restarts_all_ranks_once_and_says_why(desk: Desk) -> None:
+    """One node's env is an input of its ranks; the group forms anew, and then rests."""
+    second = f'[[node]]\naddr = "{desk.host}:29502"\ndevice = "cpu"\nname = "other"\n'
+    desk.pair(node=second)
+    desk.good("apply", "--yes")
+    before = desk.pids()
+
+    desk.pair(node=second + 'env = { MOOD = "good" }\n')
+    planned = desk.good("plan")
+    applied = desk.good("apply", "--yes")
+
+    assert f"rank 2's inputs changed; ranks 0{EN_DASH}2 restart" in planned.out
+    assert '+MOOD="good"' in planned.out
+    assert "restart rank 2: its inputs changed" in planned.out
+    assert "3 of 3 ranks joined" in applied.out
+    after = desk.records()
+    assert not set(before.values()) & {record["pid"] for record in after.values()}
+    assert {record["restarts"] for record in after.values()} == {0}
+    assert "Nothing to change." in desk.good("plan").out
+
+
+def test_ranks_may_leave_and_come(desk: Desk) -> None:
+    """A smaller group stops who is too many, a bigger one starts who is new."""
+    inventory = desk.pair()
+    inventory.write_text(inventory.read_text().replace("slots = 2", "slots = 3"))
+    desk.good("apply", "--yes")
+
+    desk.pair()
+    smaller = desk.good("apply", "--yes")
+
+    assert "stop rank 2: it is no longer on this host" in smaller.out
+    assert ranks(desk.status(), "rank") == [0, 1]
+    assert [rank for rank, pid in desk.pids().items() if pid] == [0, 1]
+
+
+def test_a_star_needs_one_address(desk: Desk) -> None:
+    """The coordinator alone has an address."""
+    desk.write(
+        f"""\
+[job]
+name = "star"
+topology = "star"
+launch = "process"
+[[node]]
+name = "coordinator"
+addr = "{desk.host}:29500"
+rank = 0
+device = "cpu"
+[[node]]
+name = "workers"
+device = "cpu"
+slots = 2
+"""
+    )
+    applied = desk.good("apply", "--yes")
+
+    assert "3 ranks in a star on 1 host" in applied.out
+    assert "3 of 3 ranks joined" in applied.out
+    assert [row["address"] for row in desk.status("inventory.toml")["ranks"]] == [
+        f"{desk.host}:29500",
+        "",
+        "",
+    ]
