@@ -1,0 +1,120 @@
+"""A person at the controller: an inventory, the command `rlxdeploy`, and what hosts show of it."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.fleet.harness.fleet import Fleet
+from tests.fleet.harness.host import Host
+from tests.fleet.harness.local import wait_until
+
+RUN_S = 100.0
+HEALED_S = 60.0
+
+# The runtime's group is not protected yet off loopback, and the inventory has to say so.
+_HEAD = """\
+[job]
+name = "{job}"
+wire = "rlx"
+security = "none"
+heap_mb = 1
+{keys}
+"""
+
+# All that can be left behind, one thing a line: files, units, timers, processes, ports, lingering.
+_FOOTPRINT = r"""
+find / -xdev \( -path /var/log -o -path /tmp -o -path /var/tmp -o -path /root/.bash_history \) \
+  -prune -o -printf 'file %y %m %u %p\n'
+find /run -xdev -path '/run/user/*/systemd' -prune -o -path '/run/systemd' -prune -o -path '*rlx*' \
+  -printf 'run %p\n'
+ls /var/lib/systemd/linger 2>/dev/null | sed 's/^/linger /'
+ps -eo user,args --no-headers | awk '$2 ~ /python/ || /[r]lx/ { print "process", $0 }'
+ss -Hlntu | awk '{ print "port", $1, $5 }'
+if [ -d /run/systemd/system ]; then
+  systemctl list-unit-files --no-legend --plain | awk '$2 != "transient" { print "unit", $1, $2 }'
+  systemctl list-units --all --no-legend --plain 'rlx*' | sed 's/^/loaded /'
+  systemctl list-timers --all --no-legend --plain | awk '{ print "timer", $(NF - 1) }'
+fi
+"""
+
+# What a second apply must not touch: the processes, and every file of ours with inode and mtime.
+_STANDING = r"""
+systemctl show -p Id,MainPID,NRestarts 'rlx-*@*'
+for place in /var/lib/rlx /etc/systemd/system /run/rlx; do
+  find "$place" -path '*rlx*' ! -name '*.state' -printf '%i %T@ %p\n'
+done
+"""
+
+
+class Desk:
+    """One job's inventory in a folder of its own in the controller's home."""
+
+    def __init__(self, fleet: Fleet, job: str) -> None:
+        self.fleet = fleet
+        self.job = job
+        self.folder = fleet.home / job
+        self.folder.mkdir(exist_ok=True)
+
+    def write(self, nodes: Iterable[str], *, job: str = "", tables: str = "") -> None:
+        """Write the inventory: keys of `[job]`, other tables, and the keys of each node."""
+        head = _HEAD.format(job=self.job, keys=job)
+        entries = "".join(f"[[node]]\n{node}\n" for node in nodes)
+        (self.folder / "inventory.toml").write_text(f"{head}{tables}\n{entries}")
+
+    def write_hosts(self, hosts: Iterable[Host], *, job: str = "", tables: str = "") -> None:
+        """Write the inventory with one node a host, reached by its name."""
+        self.write((f'ssh = "{host.name}"' for host in hosts), job=job, tables=tables)
+
+    def run(
+        self, *arguments: str, code: int | None = 0, timeout: float = RUN_S
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `rlxdeploy` on the inventory, and see it end with *code* (None: with any)."""
+        argv = ("rlxdeploy", arguments[0], str(self.folder / "inventory.toml"), *arguments[1:])
+        ran = self.fleet.controller(argv, timeout=timeout)
+        said = f"{' '.join(arguments)}: exit {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
+        assert code in (None, ran.returncode), said
+        return ran
+
+    def json(self, *arguments: str, code: int | None = 0) -> dict[str, Any]:
+        """Return the document that the command prints."""
+        document: dict[str, Any] = json.loads(self.run(*arguments, "--json", code=code).stdout)
+        return document
+
+    def ranks(self) -> list[dict[str, Any]]:
+        """Return every rank as `status` has it now."""
+        ranks: list[dict[str, Any]] = self.json("status", code=None)["ranks"]
+        return ranks
+
+    def is_whole(self, world: int) -> str:
+        """Say what the group still lacks to be *world* ranks with one digest in one epoch."""
+        ranks = self.ranks()
+        joined = [rank for rank in ranks if rank["joined"]]
+        if len(joined) != world or len(ranks) != world:
+            return f"{len(joined)} of {len(ranks)} ranks joined, {world} wanted: {ranks}"
+        same = {(rank["digest"], rank["epoch"]) for rank in ranks}
+        return "" if len(same) == 1 and all(same.copy().pop()) else f"one digest and epoch: {same}"
+
+    def await_whole(self, world: int, within: float = HEALED_S) -> None:
+        """Wait until all ranks are in one group."""
+        wait_until(lambda: self.is_whole(world), within)
+
+
+def logins(host: Host) -> int:
+    """Return how often sshd has let somebody in."""
+    return host.sshd_log().count("Accepted publickey")
+
+
+def footprint(host: Host) -> set[str]:
+    """Return all that lies, runs and listens on *host*, logs and temporary files left out."""
+    return set(host.exec(("sh", "-c", _FOOTPRINT)).stdout.splitlines())
+
+
+def standing(host: Host) -> str:
+    """Return the main processes of the job's units, and the identity of each of our files."""
+    return host.exec(("sh", "-c", _STANDING)).stdout
+
+
+def footprints(hosts: Iterable[Host]) -> Mapping[str, set[str]]:
+    """Return the footprint of each host by its name."""
+    return {host.name: footprint(host) for host in hosts}

@@ -1,0 +1,44 @@
+"""The whole line on six hosts of three releases, as root over SSH: from plan to destroy."""
+
+import pytest
+
+from tests.fleet.desk import Desk, footprints, logins, standing
+from tests.fleet.harness.fleet import Fleet
+from tests.fleet.harness.host import Host
+
+WORLD = 6
+
+
+@pytest.fixture(scope="module")
+def desk(fleet: Fleet, six: list[Host]) -> Desk:
+    """Give the desk of a job on all six hosts."""
+    desk = Desk(fleet, "mixed")
+    desk.write_hosts(six, job='launch = "systemd"')
+    return desk
+
+
+def test_a_job_comes_up_is_left_alone_and_goes_without_a_trace(desk: Desk, six: list[Host]) -> None:
+    """Plan changes nothing, apply forms the group, a second one is no change, destroy is total."""
+    before = footprints(six)
+    planned = desk.run("plan", "--detailed-exitcode", code=2)
+    assert "mixed: 6 ranks in a mesh on 6 hosts" in planned.stdout
+    assert footprints(six) == before
+
+    seen = [logins(host) for host in six]
+    applied = desk.run("apply", "--yes")
+    assert "6 of 6 ranks joined" in applied.stdout
+    assert [logins(host) for host in six] == [count + 1 for count in seen]
+    assert desk.is_whole(WORLD) == ""
+    said = desk.run("logs").stdout
+    assert all(f"rank {rank} | " in said for rank in range(WORLD))
+    assert said.count("joined as rank") >= WORLD
+
+    stood = [standing(host) for host in six]
+    assert desk.json("apply", "--yes")["changed"] is False
+    assert [standing(host) for host in six] == stood
+
+    desk.run("stop")
+    assert {rank["state"] for rank in desk.ranks()} == {"inactive"}
+    desk.run("destroy", "--yes")
+    for name, left in footprints(six).items():
+        assert left ^ before[name] == set(), name
