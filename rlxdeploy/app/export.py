@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rlxdeploy.app.compile import Compiled, Request, ask, compile_job
+from rlxdeploy.app.compile import Compiled, Request, compile_job, surveyed
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
 from rlxdeploy.app.validate import load_to_compile
@@ -11,7 +11,6 @@ from rlxdeploy.facts.caps import NodeCaps, caps
 from rlxdeploy.model.codec import dump_survey
 from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.render.concrete import resolve_toml
-from rlxdeploy.resolve.targets import targets
 
 
 def concrete(request: Request, lab: Lab, say: Say) -> str:
@@ -40,7 +39,7 @@ def probe(inventory: Path, lab: Lab, say: Say) -> Survey:
     """Survey the inventory's machines without compiling anything."""
     loaded = load_to_compile(inventory)
     lab.follow(loaded)
-    return ask(targets(loaded, lab.interpreter), lab, say)
+    return surveyed(loaded, None, lab, say)
 
 
 def capabilities(facts: HostFacts) -> NodeCaps:
@@ -51,7 +50,12 @@ def capabilities(facts: HostFacts) -> NodeCaps:
 
 def save_survey(survey: Survey, path: Path) -> None:
     """Write *survey* so that `plan --survey` compiles from it; raises FileError."""
-    write_atomically(path, dump_survey(survey).encode(), 0o644)
+    save(dump_survey(survey), path)
+
+
+def save(text: str, path: Path) -> None:
+    """Write *text* to a file that a person named; raises FileError."""
+    write_atomically(path, text.encode(), 0o644)
 
 
 def _need_empty(folder: Path) -> None:

@@ -18,6 +18,7 @@ from rlxdeploy.model.vocabulary import Become
 from rlxdeploy.resolve.targets import targets
 
 MISSING = "missing"
+FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class RankStatus:
     digest: str
     pid: int
     exit_status: int | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether it will not come up by itself any more."""
+        return self.state == FAILED
 
 
 @dataclass(frozen=True, slots=True)

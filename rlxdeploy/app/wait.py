@@ -13,12 +13,13 @@ ENDED = ("inactive", "failed", "missing")
 
 
 def wait(inventory: Path, timeout: float, lab: Lab, say: Say, *, finished: bool) -> Status:
-    """Return the status once all ranks are as wanted, or as it is after *timeout* seconds."""
+    """Return the status once all ranks are as wanted or one can no more be, or at *timeout*."""
     done: Callable[[Status], bool] = has_ended if finished else has_joined
     deadline = time.monotonic() + timeout
     while True:
         seen = status(inventory, lab, nobody)
-        if done(seen) or time.monotonic() >= deadline:
+        hopeless = not finished and any(rank.broken for rank in seen.ranks)
+        if done(seen) or hopeless or time.monotonic() >= deadline:
             return seen
         lacking = tuple(f"rank {rank}" for rank in missing(seen, finished=finished))
         word = "ended" if finished else "joined"

@@ -1,6 +1,7 @@
 """`resolve`, `render` and `probe`: what an inventory compiles to, with nothing changed."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 from rich.table import Table
 
 from rlxdeploy.app.compile import Request
-from rlxdeploy.app.export import capabilities, concrete, probe, render_tree, save_survey
+from rlxdeploy.app.export import capabilities, concrete, probe, render_tree, save, save_survey
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.cli.options import (
     Forks,
@@ -39,15 +40,18 @@ def resolve_command(
     survey: SurveyFile = None,
     forks: Forks = None,
     out: Out = None,
+    as_json: Json = False,
 ) -> None:
     """Write the inventory with every node, device and address settled."""
     screen = Screen(as_json=True)
     with Lab(forks=forks) as lab, screen.progress() as say:
         text = concrete(Request(chosen(inventory, option), survey), lab, say)
-    if out is None:
+    if out is not None:
+        save(text, out)
+    if as_json:
+        screen.document({"inventory": tomllib.loads(text)})
+    elif out is None:
         typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
 
 
 @app.command("render")

@@ -1,7 +1,10 @@
 """From an exception to what a person or a program reads, and to the exit code."""
 
+import errno
 import json
 import sys
+from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 from rlxdeploy.errors import Finding, HostError, InventoryError, Place, RlxDeployError, Stale
@@ -14,8 +17,27 @@ TERMINATED = 143
 PRECEDENCE = (64, 5, 6, 4, 1, 3)
 
 
+# What a stream says that cannot take the output; files of ours have their own errors.
+_OUTPUT_LOST = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+class Form(Enum):
+    """What stdout carries: words, one JSON document, or one a line."""
+
+    WORDS = "words"
+    DOCUMENT = "document"
+    LINES = "lines"
+
+
 class Terminated(BaseException):
     """SIGTERM arrived; raised in the main thread so that clean-up runs as it does for Ctrl-C."""
+
+
+def wanted_form(arguments: Sequence[str]) -> Form:
+    """Return what stdout shall carry, read off a command line that may not even parse."""
+    if "--json" not in arguments:
+        return Form.WORDS
+    return Form.LINES if {"-f", "--follow", "--watch"} & {*arguments} else Form.DOCUMENT
 
 
 def exit_code_of(error: BaseException) -> int | None:
@@ -27,7 +49,7 @@ def exit_code_of(error: BaseException) -> int | None:
         return INTERRUPTED
     if isinstance(error, Terminated):
         return TERMINATED
-    if isinstance(error, BrokenPipeError):
+    if _no_output(error):
         return 1
     return error.exit_code if isinstance(error, RlxDeployError) else None
 
@@ -37,31 +59,36 @@ def worst(codes: list[int]) -> int:
     return next((code for code in PRECEDENCE if code in codes), max(codes, default=0))
 
 
-def report_failure(error: BaseException, *, as_json: bool) -> int:
+def report_failure(error: BaseException, form: Form) -> int:
     """Print *error* where it belongs and return its exit code."""
     code = exit_code_of(error) or 1
-    if isinstance(error, BrokenPipeError):
+    if _no_output(error):
         _leave_no_traceback_at_exit()
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"error: the output cannot be written: {error}\n")
         return code
-    if as_json:
-        document = {"format_version": FORMAT_VERSION, "error": {**_document(error), "exit": code}}
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    _write_document({**_document(error), "exit": code}, form)
     for line in _lines(error):
         sys.stderr.write(line + "\n")
     return code
 
 
-def report_usage(error: Exception, *, as_json: bool) -> None:
+def report_bug(error: BaseException, form: Form) -> None:
+    """Keep the promise of a document; the trace that follows is for whoever mends us."""
+    _write_document({"kind": type(error).__name__, "message": str(error), "exit": 1}, form)
+
+
+def report_usage(error: Exception, form: Form) -> None:
     """Print what is wrong with the command line, and how it is meant."""
-    show: Any = getattr(error, "show", None)
-    if as_json:
-        document = {
-            "format_version": FORMAT_VERSION,
-            "error": {"kind": "UsageError", "message": str(error), "exit": 64},
-        }
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
-    if show is not None:
-        show(file=sys.stderr)
+    # The parser's own class; typer gives it no public name.
+    usage: Any = error
+    message = usage.format_message()
+    _write_document({"kind": "UsageError", "message": message, "exit": 64}, form)
+    if message:
+        usage.show(file=sys.stderr)
+    elif form is Form.WORDS:
+        # No command at all: the parser shows the help.
+        usage.show()
 
 
 def finding_document(finding: Finding) -> dict[str, object]:
@@ -76,6 +103,20 @@ def finding_document(finding: Finding) -> dict[str, object]:
         "message": finding.message,
         "remedy": finding.remedy,
     }
+
+
+def _write_document(error: dict[str, object], form: Form) -> None:
+    if form is not Form.WORDS:
+        document = {"format_version": FORMAT_VERSION, "error": error}
+        indent = 2 if form is Form.DOCUMENT else None
+        sys.stdout.write(json.dumps(document, indent=indent) + "\n")
+
+
+def _no_output(error: BaseException) -> bool:
+    """Tell whether *error* is that of stdout; a failing write names no file."""
+    if not isinstance(error, OSError) or error.filename is not None:
+        return False
+    return isinstance(error, BrokenPipeError) or error.errno in _OUTPUT_LOST
 
 
 def _document(error: BaseException) -> dict[str, object]:

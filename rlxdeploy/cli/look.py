@@ -124,7 +124,7 @@ def wait_command(
 
 def _show_again(screen: Screen, seen: Status) -> None:
     if screen.as_json:
-        screen.line({"format_version": 1, **status_document(seen)})
+        screen.line(status_document(seen))
         return
     screen.results.clear()
     show_status(screen, seen)
@@ -159,11 +159,15 @@ def _summary(seen: Status) -> str:
 
 
 def _lacking(screen: Screen, seen: Status, patience: float, *, finished: bool) -> None:
-    if not seen.deployed:
-        return
     word = "ended" if finished else "joined"
     ranks = ", ".join(map(str, missing(seen, finished=finished)))
-    screen.notes.out(f"error: after {patience:g} s not {word}: ranks {ranks}", highlight=False)
+    if broken := [rank for rank in seen.ranks if rank.broken]:
+        why = ", ".join(f"rank {rank.rank} has failed ({rank.status})" for rank in broken)
+    elif not seen.deployed:
+        why = f"after {patience:g} s nothing is deployed"
+    else:
+        why = f"after {patience:g} s not {word}: ranks {ranks}"
+    screen.notes.out(f"error: {why}", highlight=False)
 
 
 def _print(screen: Screen, line: Line) -> None:

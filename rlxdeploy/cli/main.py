@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from io import TextIOWrapper
 from types import FrameType
 from typing import Any
 
@@ -15,7 +16,14 @@ import typer
 from typer.core import TyperGroup
 
 from rlxdeploy import __version__
-from rlxdeploy.cli.failure import Terminated, exit_code_of, report_failure, report_usage
+from rlxdeploy.cli.failure import (
+    Terminated,
+    exit_code_of,
+    report_bug,
+    report_failure,
+    report_usage,
+    wanted_form,
+)
 
 # In the order in which `--help` lists them.
 COMMANDS: Mapping[str, str] = {
@@ -88,23 +96,28 @@ def _root(
 def main() -> None:
     """Run the command line and leave with its exit code."""
     signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal or log that knows no en dash shows a question mark in its place.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; nothing but a bug of ours escapes."""
-    as_json = "--json" in arguments
+    form = wanted_form(arguments)
     try:
         return app(args=arguments, standalone_mode=False, prog_name="rlxdeploy") or 0
     except UsageError as error:
-        report_usage(error, as_json=as_json)
+        report_usage(error, form)
         return USAGE_EXIT
     except (KeyboardInterrupt, typer.Abort):
-        return report_failure(KeyboardInterrupt("interrupted"), as_json=as_json)
+        return report_failure(KeyboardInterrupt("interrupted"), form)
     except (Exception, Terminated) as error:
         if exit_code_of(error) is None:
+            report_bug(error, form)
             raise
-        return report_failure(error, as_json=as_json)
+        return report_failure(error, form)
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:

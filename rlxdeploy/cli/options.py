@@ -13,7 +13,7 @@ DEFAULT_INVENTORY = Path("inventory.toml")
 
 InventoryArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="[INVENTORY]", help="The inventory; ./inventory.toml by default."),
+    typer.Argument(metavar="INVENTORY", help="The inventory; ./inventory.toml by default."),
 ]
 InventoryOption = Annotated[
     Path | None, typer.Option("-i", "--inventory", help="The inventory, as an option.")

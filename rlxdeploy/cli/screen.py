@@ -39,7 +39,8 @@ class Screen:
 
     def line(self, content: Mapping[str, object]) -> None:
         """Print one line of NDJSON."""
-        self.results.out(json.dumps(content), highlight=False)
+        text = json.dumps({"format_version": FORMAT_VERSION, **content})
+        self.results.out(text, highlight=False)
 
     @contextmanager
     def progress(self) -> Iterator[Say]:

@@ -17,7 +17,7 @@ app = typer.Typer()
 
 Files = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[INVENTORY]…", help="The inventories; ./inventory.toml by default."),
+    typer.Argument(metavar="INVENTORY", help="The inventories; ./inventory.toml by default."),
 ]
 
 
