@@ -23,7 +23,8 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --python-version 3.9 rlxdeploy/__init__.py rlxdeploy/runtime tests/runtime
+	$(BIN)/mypy --config-file tests/runtime/mypy39.ini --cache-dir .mypy_cache/39 \
+	  rlxdeploy/__init__.py rlxdeploy/runtime tests/runtime
 	$(BIN)/lint-imports
 
 # Everything but the soak; fleet tests skip with their reason where there can be no fleet.
