@@ -1,4 +1,8 @@
-"""The runtime as one small archive that Python imports from: the same bytes on every machine."""
+"""The runtime as one archive that Python imports from: the same bytes on every machine.
+
+Nothing in it is compressed: builds of zlib differ in what they make of the same bytes, and two
+controllers would see two runtimes, which RLX_PLAN is to tell apart.
+"""
 
 import io
 import zipfile
@@ -22,7 +26,7 @@ def runtime_archive(package: Path | None = None) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for name, path in sorted(names.items()):
-            archive.writestr(_entry(f"rlxdeploy/{name}"), path.read_bytes(), compresslevel=9)
+            archive.writestr(_entry(f"rlxdeploy/{name}"), path.read_bytes())
     return stream.getvalue()
 
 
@@ -30,5 +34,5 @@ def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, _DATE)
     entry.create_system = 3  # Unix, whoever builds it
     entry.external_attr = _MODE
-    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.compress_type = zipfile.ZIP_STORED
     return entry

@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import rlxdeploy
@@ -21,6 +23,16 @@ def test_the_same_sources_make_the_same_bytes(tmp_path: Path) -> None:
     (copy / "runtime" / "left.pyc").write_bytes(b"left")
 
     assert runtime_archive(copy) == runtime_archive()
+
+
+def test_no_compressor_has_a_say_in_the_bytes() -> None:
+    """Every source stands in the archive as it is: zlib builds differ in what they write."""
+    with zipfile.ZipFile(BytesIO(runtime_archive())) as archive:
+        entries = archive.infolist()
+
+    assert len(entries) > 10
+    assert {one.compress_type for one in entries} == {zipfile.ZIP_STORED}
+    assert {one.date_time for one in entries} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_an_interpreter_imports_the_runtime_from_it(tmp_path: Path) -> None:
