@@ -1,6 +1,6 @@
 """From an inventory to how its hosts should be: read, survey, resolve, render."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
@@ -64,17 +64,18 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
     loaded = load_to_compile(request.inventory)
     lab.follow(loaded)
     survey = surveyed(loaded, request.survey, lab, say)
-    controller = Controller(lab.interpreter, looked_up(names_to_look_up(loaded)))
+    controller = Controller(lab.interpreter, survey.names)
     skip = request.skip_unreachable
     resolution = resolve(loaded, survey, controller, skip_unreachable=skip)
     return Compiled(survey, resolution, gathered(loaded, request.templates))
 
 
 def surveyed(loaded: Loaded, saved: Path | None, lab: Lab, say: Say) -> Survey:
-    """Return the saved survey, or ask every machine of the inventory."""
+    """Return the saved survey, or ask every machine of the inventory and look its names up."""
     if saved is not None:
         return read_survey(saved)
-    return ask(targets(loaded, lab.interpreter), lab, say)
+    survey = ask(targets(loaded, lab.interpreter), lab, say)
+    return replace(survey, names=looked_up(names_to_look_up(loaded)))
 
 
 def ask(whom: Targets, lab: Lab, say: Say) -> Survey:

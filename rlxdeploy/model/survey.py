@@ -75,7 +75,8 @@ class Platform:
     in *searched*.  Versions are "" where the thing is not there.  *launches* are the launch words
     that work there for the asking user, best first.  *user*, *groups* and the folders are those of
     the asking user; *job_groups* are those of the enquiry's user, None where there is none.
-    *sudo*: it is not root, and sudo asks it for no password.
+    *user_manager* says whether that user's own systemd answers, and lives on without a session (a
+    `UserManager`).  *sudo*: it is not root, and sudo asks it for no password.
     """
 
     os: str
@@ -99,6 +100,7 @@ class Platform:
     searched: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     launches: tuple[str, ...] = ("process",)
+    user_manager: str = ""
     sudo: bool = False
     host_key: str = ""
     noisy: bool = False
@@ -200,8 +202,13 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Facts of the hosts that answered, and the reason of each that did not, by host name."""
+    """Facts of the hosts that answered, and the reason of each that did not, by host name.
+
+    *names* are the host names in `addr` with the addresses that the controller's resolver has for
+    them, none where it has none.
+    """
 
     hosts: Mapping[str, HostFacts]
     failed: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION

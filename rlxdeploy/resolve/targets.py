@@ -9,6 +9,9 @@ from rlxdeploy.resolve.entries import CONTROLLER, Entry, entries, wanted_python
 PYTHONS = frozenset({"python", "python3"})
 LAST_PORT = 65535
 
+# Whose free space counts where no folder is written: a login user's files go there.
+HOME = "~"
+
 
 def targets(loaded: Loaded, interpreter: str = "python3") -> Targets:
     """Return one target a machine: the controller for nodes without `ssh`, an alias otherwise.
@@ -45,6 +48,7 @@ def _target(loaded: Loaded, found: list[Entry], interpreter: str, asked: str) ->
     command = [] if job.command is None else [job.command[0]]
     programs = [*pythons, *(word for word in command if word not in PYTHONS)]
     folders = [entry.node.ckpt_dir for entry in found] + [job.workdir]
+    written = tuple(dict.fromkeys(folder for folder in folders if folder))
     first = found[0]
     return Target(
         host=first.host,
@@ -52,7 +56,7 @@ def _target(loaded: Loaded, found: list[Entry], interpreter: str, asked: str) ->
             job=loaded.job,
             programs=tuple(dict.fromkeys(programs)),
             ports=(*_ports(found, network.data_port), network.master_port),
-            folders=tuple(dict.fromkeys(folder for folder in folders if folder)),
+            folders=written or (HOME,),
             user=job.user,
             python=asked,
             sudo=loaded.inventory.ssh.become is not Become.NONE,

@@ -35,6 +35,7 @@ SURVEYS = st.builds(
     Survey,
     hosts=st.dictionaries(TEXT, FACTS, max_size=2),
     failed=st.dictionaries(TEXT, TEXT, max_size=2),
+    names=st.dictionaries(TEXT, st.lists(TEXT, max_size=2).map(tuple), max_size=2),
     format_version=st.just(1),
 )
 
@@ -74,5 +75,10 @@ def test_a_saved_survey_is_plain_to_read() -> None:
     """It is indented JSON with its letters as they are."""
     text = dump_survey(Survey({}, {"gerät": "stumm"}))
 
-    assert json.loads(text) == {"format_version": 1, "hosts": {}, "failed": {"gerät": "stumm"}}
+    assert json.loads(text) == {
+        "format_version": 1,
+        "hosts": {},
+        "failed": {"gerät": "stumm"},
+        "names": {},
+    }
     assert "gerät" in text

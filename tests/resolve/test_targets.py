@@ -46,6 +46,13 @@ def test_each_alias_is_a_machine_and_unmanaged_nodes_are_not_asked() -> None:
     assert str(found[1].place) == "inventory.toml:7:1"
 
 
+def test_without_a_folder_written_the_home_is_asked_for_its_space() -> None:
+    """Upstream's capabilities always tell of a disk."""
+    (found,) = targets(load("[[node]]\n")).targets
+
+    assert found.enquiry.folders == ("~",)
+
+
 def test_an_alias_that_reads_like_the_controller_is_refused() -> None:
     """No host may be called what the controller is called."""
     with pytest.raises(CompileError, match="'local' is what the controller is called"):
