@@ -18,6 +18,7 @@ from rlxdeploy.resolve.candidates import (
 )
 
 _WAYS_OUT = "write addr in [[node]], or cidr or interface in [network]"
+_UNNAMED = "write a numeric address; a survey saved before the name was written has to be repeated"
 _LOOPBACK = "127.0.0.1"
 
 # An error about the addresses of a fleet names a few machines: the reason is mostly the same.
@@ -91,15 +92,21 @@ def _written(ask: Ask, found: Found) -> Settled:
     try:
         address, why = plain_address(ask.written), "addr as written"
     except ValueError:
-        known = [plain_address(text) for text in ask.resolved]
+        # A resolver may turn its answers round from one run to the next.
+        known = sorted(map(plain_address, ask.resolved), key=_nearness)
         if not known:
-            problem = f"the controller finds no address for the name {ask.written!r}"
-            return Settled(problem=problem, remedy="write a numeric address")
+            problem = f"the controller has no address for the name {ask.written!r}"
+            return Settled(problem=problem, remedy=_UNNAMED)
         address = next((one for one in known if one in own), known[0])
         why = f"addr {ask.written!r}, resolved by the controller"
     if ask.machine in found and address not in own and not address.is_loopback:
         why += f"; no interface of {ask.machine} has it: NAT, VIP or port forward"
     return Settled(str(address), why)
+
+
+def _nearness(address: Address) -> tuple[bool, int, int]:
+    """Order the addresses of a name: what others can dial first, then as `Candidate.order`."""
+    return address.is_loopback or address.is_link_local, address.version, int(address)
 
 
 def _unwritten(

@@ -53,9 +53,9 @@ class Candidate:
         return f"{self.address} ({self.interface})"
 
     @property
-    def order(self) -> tuple[int, int]:
+    def order(self) -> tuple[int, int, str]:
         """IPv4 before IPv6, low before high: the same choice on every run."""
-        return self.address.version, int(self.address)
+        return self.address.version, int(self.address), self.interface
 
 
 def plain_address(text: str) -> Address:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from rlxdeploy.facts.places import SYSTEM_DATA, SYSTEM_RUN, SYSTEM_UNITS
 from rlxdeploy.model.host import Tree
 from rlxdeploy.model.survey import HostFacts, Platform
-from rlxdeploy.model.vocabulary import Become, Launch
+from rlxdeploy.model.vocabulary import Become, Launch, UserManager
 from rlxdeploy.resolve.report import Report
 
-_NEEDS = "systemd 245 with root or sudo, a user manager that answers without a login, or python3"
+_NEEDS = "systemd 245 with root or sudo, a user manager that lingers, or python3"
 
 # Devices that Linux opens to these groups; NVIDIA's driver opens its own to everybody.
 _GROUP_ONLY = frozenset({"rocm", "vulkan", "oneapi", "gpu"})
@@ -41,11 +41,14 @@ def choose_launch(facts: HostFacts, report: Report) -> Started:
     if launch is Launch.AUTO and fit:
         launch = fit[0]
         why = f"auto: the first that works on {host} (there work {', '.join(works)})"
+        _tell_of_lingering(launch, facts, report)
     else:
         why = "as written in launch"
     if launch not in works:
         can = f"there work {', '.join(works)}" if works else f"it has none of {_NEEDS}"
-        report.error(("job", "launch"), f"{launch} does not start a rank on {host}: {can}")
+        remedy = _linger(platform) if launch is Launch.SYSTEMD_USER else ""
+        what = f"{launch} does not start a rank on {host}: {can}"
+        report.error(("job", "launch"), what, remedy)
     elif launch not in fit:
         what = f"on {host}, {launch} starts ranks as {platform.user} only"
         report.error(("job", "user"), what, "leave user unwritten, or use systemd")
@@ -62,6 +65,21 @@ def tree(job: str, launch: Launch, platform: Platform) -> Tree:
     run = f"{platform.runtime_dir}/rlx" if platform.runtime_dir else f"{data}/{job}/run"
     units = f"{platform.home}/{_USER_UNITS}" if launch is Launch.SYSTEMD_USER else ""
     return Tree(job, data, run, units)
+
+
+def _tell_of_lingering(launch: Launch, facts: HostFacts, report: Report) -> None:
+    """Say what stands in the way of a launch that would have come before the one taken."""
+    if launch is Launch.PROCESS and (remedy := _linger(facts.platform)):
+        what = f"on {facts.host.name} process launch is taken"
+        report.notice(("job", "launch"), what, remedy)
+
+
+def _linger(platform: Platform) -> str:
+    """Return how the user's manager would outlive its sessions, "" where that is not what lacks."""
+    if platform.user_manager != UserManager.IN_SESSIONS:
+        return ""
+    what = f"systemd-user would end {platform.user}'s ranks with its last session"
+    return f"{what}: `loginctl enable-linger {platform.user}` lets them live on"
 
 
 def _check_account(facts: HostFacts, report: Report) -> None:

@@ -15,6 +15,7 @@ from rlxdeploy.resolve.endpoints import Dialled, endpoints
 from rlxdeploy.resolve.entries import CONTROLLER, Entry, wanted_python
 from rlxdeploy.resolve.group import Group, Stand, group
 from rlxdeploy.resolve.launch import check_groups
+from rlxdeploy.resolve.machines import in_file_order
 from rlxdeploy.resolve.placing import place
 from rlxdeploy.resolve.programs import argv, python_path
 from rlxdeploy.resolve.report import Report
@@ -29,6 +30,7 @@ def resolve(
     hosts have not answered and may not be left out.
     """
     report = Report(loaded)
+    survey = in_file_order(survey, loaded)
     controller = _as_surveyed(controller, survey)
     members = group(survey, controller, report, skip_unreachable=skip_unreachable)
     report.raise_errors()

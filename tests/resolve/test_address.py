@@ -39,8 +39,31 @@ APART: dict[str, Network | None] = {
     "a": network(interface("eth0", "10.1.0.1/24")),
     "b": network(interface("eth0", "10.2.0.1/24"), interface("vip", "10.1.0.9/32")),
 }
-BOTH = (Ask("a"), Ask("b"))
 
+
+def pair(*faces: str, kind: str = "", default: str = "eth0") -> dict[str, Network | None]:
+    """Return two machines with `name=address/prefix` interfaces, `#` standing for the number."""
+    return {
+        name: network(
+            *(
+                interface(
+                    face.partition("=")[0],
+                    face.partition("=")[2].replace("#", str(number)),
+                    kind=kind,
+                )
+                for face in faces
+            ),
+            default=default,
+        )
+        for number, name in enumerate("ab", start=1)
+    }
+
+
+BOTH = (Ask("a"), Ask("b"))
+LAN = "eth0=10.0.0.#/24"
+
+IN_LAN = "on eth0 of a, in 10.0.0.0/24, the one subnet that all 2 machines share"
+ELSEWHERE = "; no interface of a has it: NAT, VIP or port forward"
 PASSED = (
     "; passed over 10.0.2.15 (eth0): stands on two hosts,"
     " 172.17.0.1 (docker0): stands on two hosts, 172.18.0.1 (br-1f): stands on two hosts"
@@ -94,7 +117,7 @@ CHOSEN = {
         (Ask("a", "203.0.113.7"), Ask("b", "192.168.56.5")),
         Rule(),
         ["203.0.113.7", "192.168.56.5"],
-        "addr as written; no interface of a has it: NAT, VIP or port forward",
+        f"addr as written{ELSEWHERE}",
     ),
     "a name, at the address that the host has": (
         VMS,
@@ -116,6 +139,105 @@ CHOSEN = {
         Rule(),
         ["127.0.0.1", "127.0.0.1"],
         "all ranks are on one machine",
+    ),
+    "docker0 beside the lan": (
+        pair(LAN, "docker0=172.17.0.#/16"),
+        BOTH,
+        Rule(),
+        ["10.0.0.1", "10.0.0.2"],
+        f"{IN_LAN}; passed over 172.17.0.1 (docker0): a bridge or made for containers",
+    ),
+    "a bridge by its kind alone": (
+        {
+            name: network(
+                interface("eth0", f"10.0.0.{number}/24"),
+                interface("lxdbr0", f"10.5.0.{number}/24", kind="bridge"),
+            )
+            for number, name in enumerate("ab", start=1)
+        },
+        BOTH,
+        Rule(),
+        ["10.0.0.1", "10.0.0.2"],
+        f"{IN_LAN}; passed over 10.5.0.1 (lxdbr0): a bridge or made for containers",
+    ),
+    "a bridge that is meant": (
+        pair("br-lan=10.0.0.#/24"),
+        BOTH,
+        Rule(interface="br-lan"),
+        ["10.0.0.1", "10.0.0.2"],
+        "[network] interface br-lan: on br-lan",
+    ),
+    "a VPN beside the lan": (
+        pair(LAN, "wg0=10.8.0.#/24"),
+        BOTH,
+        Rule(),
+        ["10.0.0.1", "10.0.0.2"],
+        "on eth0 of a, in 10.0.0.0/24, of 2 shared subnets the one of the default routes",
+    ),
+    "a VPN as the only net in common": (
+        {
+            "a": network(interface("eth0", "192.168.1.5/24"), interface("tun0", "10.8.0.1/24")),
+            "b": network(interface("eth0", "192.168.7.5/24"), interface("tun0", "10.8.0.2/24")),
+        },
+        BOTH,
+        Rule(),
+        ["10.8.0.1", "10.8.0.2"],
+        "on tun0 of a, in 10.8.0.0/24, the one subnet that all 2 machines share",
+    ),
+    "an overlay of single addresses, named": (
+        pair("eth0=192.168.#.5/24", "tailscale0=100.64.0.#/32"),
+        BOTH,
+        Rule(cidr=ip_network("100.64.0.0/10")),
+        ["100.64.0.1", "100.64.0.2"],
+        "[network] cidr 100.64.0.0/10: on tailscale0",
+    ),
+    "a VIP on one host": (
+        {
+            "a": network(interface("eth0", "10.0.0.1/24", "10.0.0.100/32")),
+            "b": network(interface("eth0", "10.0.0.2/24")),
+        },
+        BOTH,
+        Rule(),
+        ["10.0.0.1", "10.0.0.2"],
+        f"{IN_LAN}; passed over 10.0.0.100 (eth0): alone in its subnet",
+    ),
+    "a VIP on both hosts": (
+        {
+            "a": network(interface("eth0", "10.0.0.100/24", "10.0.0.101/24")),
+            "b": network(interface("eth0", "10.0.0.100/24", "10.0.0.102/24")),
+        },
+        BOTH,
+        Rule(),
+        ["10.0.0.101", "10.0.0.102"],
+        f"{IN_LAN}; passed over 10.0.0.100 (eth0): stands on two hosts",
+    ),
+    "link-local beside the lan": (
+        pair("eth0=10.0.0.#/24", "eth1=169.254.0.#/16", "eth2=fe80::#/64"),
+        BOTH,
+        Rule(),
+        ["10.0.0.1", "10.0.0.2"],
+        IN_LAN,
+    ),
+    "a direct cable with link-local IPv4, named": (
+        pair("eth1=169.254.0.#/16"),
+        BOTH,
+        Rule(interface="eth1"),
+        ["169.254.0.1", "169.254.0.2"],
+        "[network] interface eth1: on eth1",
+    ),
+    "a name at 127.0.1.1 and at an address": (
+        VMS,
+        (Ask("a", "a.lan", ("127.0.1.1", "192.168.56.4")), Ask("b")),
+        Rule(),
+        ["192.168.56.4", "192.168.56.5"],
+        "addr 'a.lan', resolved by the controller",
+    ),
+    "a name that the resolver turns round": (
+        VMS,
+        (Ask("a", "a.lan", ("203.0.113.9", "203.0.113.7")), Ask("b", "192.168.56.5")),
+        Rule(),
+        ["203.0.113.7", "192.168.56.5"],
+        f"addr 'a.lan', resolved by the controller{ELSEWHERE}",
     ),
     "a machine that nobody may ask": (
         {"a": vm(4), "b": vm(5), "out": None},
@@ -179,6 +301,37 @@ REFUSED = {
             " ::1 (lo), fe80::1 (eth1)"
         ),
         "write addr in [[node]], or cidr or interface in [network]",
+    ),
+    "link-local alone": (
+        pair("eth0=169.254.0.#/16", "eth1=fe80::#/64"),
+        BOTH,
+        Rule(),
+        "no subnet is shared by all machines: a has none to dial; b has none to dial",
+        "write addr in [[node]], or cidr or interface in [network]",
+    ),
+    "IPv6 link-local by rule": (
+        pair("eth0=fe80::#/64"),
+        BOTH,
+        Rule(interface="eth0"),
+        (
+            "no address of a fits [network] interface eth0; it has 127.0.0.1 (lo), ::1 (lo),"
+            " fe80::1 (eth0)"
+        ),
+        "write addr in [[node]], or cidr or interface in [network]",
+    ),
+    "an overlay of single addresses alone": (
+        pair("tailscale0=100.64.0.#/32"),
+        BOTH,
+        Rule(),
+        "no subnet is shared by all machines: a has none to dial; b has none to dial",
+        "write addr in [[node]], or cidr or interface in [network]",
+    ),
+    "127.0.0.1 as written": (
+        VMS,
+        (Ask("a", "127.0.0.1"), Ask("b")),
+        Rule(),
+        "no other machine can dial 127.0.0.1",
+        "write 192.168.56.4",
     ),
     "a name that means loopback": (
         VMS,

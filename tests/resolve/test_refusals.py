@@ -89,7 +89,7 @@ WRONG = {
     "a name without an address": (
         '[[node]]\naddr = "nowhere:29500"\n',
         (machine(),),
-        "the controller finds no address for the name 'nowhere'",
+        "the controller has no address for the name 'nowhere'",
     ),
 }
 
