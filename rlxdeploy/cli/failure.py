@@ -29,6 +29,10 @@ class Form(Enum):
     LINES = "lines"
 
 
+class Interrupted(BaseException):
+    """Ctrl-C arrived, and everything has been cleaned up."""
+
+
 class Terminated(BaseException):
     """SIGTERM arrived; raised in the main thread so that clean-up runs as it does for Ctrl-C."""
 
@@ -45,7 +49,7 @@ def exit_code_of(error: BaseException) -> int | None:
     if isinstance(error, BaseExceptionGroup):
         codes = [exit_code_of(one) for one in error.exceptions]
         return None if None in codes else worst([code for code in codes if code is not None])
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, Interrupted):
         return INTERRUPTED
     if isinstance(error, Terminated):
         return TERMINATED
@@ -140,8 +144,8 @@ def _lines(error: BaseException) -> list[str]:
         ]
     if isinstance(error, InventoryError):
         return [f"{finding.severity}: {finding}" for finding in error.findings]
-    if isinstance(error, KeyboardInterrupt | Terminated):
-        return ["interrupted" if isinstance(error, KeyboardInterrupt) else "terminated"]
+    if isinstance(error, Interrupted | Terminated):
+        return [str(error)]
     return [f"error: {error}"]
 
 

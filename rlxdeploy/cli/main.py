@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from rlxdeploy import __version__
 from rlxdeploy.cli.failure import (
+    Interrupted,
     Terminated,
     exit_code_of,
     report_bug,
@@ -62,6 +63,13 @@ class LazyGroup(TyperGroup):
         found: Any = typer.main.get_command(module.app)
         # typer makes a module's only command the module's whole program.
         return getattr(found, "commands", {cmd_name: found})[cmd_name]
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as above
+        """Run the command; raises Interrupted, for typer would turn Ctrl-C into a mere code."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise Interrupted("interrupted") from error
 
 
 app = typer.Typer(
@@ -112,8 +120,8 @@ def run(arguments: list[str]) -> int:
         report_usage(error, form)
         return USAGE_EXIT
     except (KeyboardInterrupt, typer.Abort):
-        return report_failure(KeyboardInterrupt("interrupted"), form)
-    except (Exception, Terminated) as error:
+        return report_failure(Interrupted("interrupted"), form)
+    except (Exception, Interrupted, Terminated) as error:
         if exit_code_of(error) is None:
             report_bug(error, form)
             raise
