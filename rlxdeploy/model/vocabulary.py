@@ -88,6 +88,14 @@ class Become(StrEnum):
     NONE = "none"
 
 
+class UserManager(StrEnum):
+    """How long a user's own systemd lives: not at all, with a session of the user's, or always."""
+
+    NONE = ""
+    IN_SESSIONS = "in-sessions"
+    LINGERS = "lingers"
+
+
 class Provision(StrEnum):
     """Whether a missing Python environment may be made on the host."""
 
