@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from rlxdeploy.app.circumstances import whoami
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned
 from rlxdeploy.app.say import Doing, Say
 from rlxdeploy.edge.apply import Carried, Manner, carried_out
-from rlxdeploy.edge.record import remember, write_record
+from rlxdeploy.edge.record import forget_record, read_record, remember, remember_only, write_record
 from rlxdeploy.edge.watch import Watched, Wish, watch
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts.ranks import RankState
@@ -48,10 +49,12 @@ def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
     plan = planned.plan
     if plan.empty:
         return Applied(plan, went=False, failed={})
-    _record(planned)
+    records = _Records.of(planned)
+    records.begin()
     with carried_out(
         plan, planned.files, lab.open_session, manner("apply", plan, lab, say)
     ) as carried:
+        records.end(went=carried.went)
         if not carried.went or carried.outcomes.failed:
             return Applied(plan, carried.went, carried.outcomes.failed)
         watched = join(plan, planned.compiled.survey, lab, say)
@@ -109,19 +112,55 @@ def _stopping(plan: Plan) -> Iterator[tuple[str, HostPlan]]:
             yield name, HostPlan(part.host, part.tree, part.launch, go=(StopRanks(ranks),))
 
 
-def _record(planned: Planned) -> None:
-    plan, loaded = planned.plan, planned.compiled.loaded
-    ranks = {name: planned.compiled.resolution.on(name) for name in plan.hosts}
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What is kept beside the inventory, written before a host is told GO.
+
+    Whatever happens to us then, the next plan knows which hosts may have the job.
+    """
+
+    inventory: Path
+    before: Record | None
+    after: Record
+    contents: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, planned: Planned) -> Self:
+        inventory = Path(planned.compiled.loaded.path)
+        shown = (
+            file
+            for host in planned.files.hosts.values()
+            for file in (*host.released, *host.installed)
+            if not file.secret
+        )
+        contents = {file.digest: file.content for file in shown}
+        before = read_record(inventory, planned.plan.job)
+        return cls(inventory, before, _record(planned), contents)
+
+    def begin(self) -> None:
+        """Write what will be so; raises RecordError."""
+        write_record(self.inventory, self.after)
+        remember(self.inventory, self.after.job, self.contents)
+
+    def end(self, *, went: bool) -> None:
+        """Drop what is out of date; without *went* write again what was there before."""
+        if went:
+            remember_only(self.inventory, self.after.job, self.contents)
+        elif self.before is None:
+            forget_record(self.inventory, self.after.job)
+        else:
+            write_record(self.inventory, self.before)
+
+
+def _record(planned: Planned) -> Record:
+    plan = planned.plan
     hosts = tuple(
-        HostRecord(part.host, part.tree, part.launch, tuple(seat.rank for seat in ranks[name]))
+        HostRecord(
+            part.host,
+            part.tree,
+            part.launch,
+            tuple(seat.rank for seat in planned.compiled.resolution.on(name)),
+        )
         for name, part in plan.hosts.items()
     )
-    record = Record(plan.deployment, plan.job, plan.release, plan.generation, hosts, plan.ranks)
-    write_record(Path(loaded.path), record)
-    shown = (
-        file
-        for host in planned.files.hosts.values()
-        for file in (*host.released, *host.installed)
-        if not file.secret
-    )
-    remember(Path(loaded.path), plan.job, {file.digest: file.content for file in shown})
+    return Record(plan.deployment, plan.job, plan.release, plan.generation, hosts, plan.ranks)

@@ -3,7 +3,8 @@
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -79,18 +80,25 @@ def _path(inventory: Path, job: str) -> Path:
 
 
 def remember(inventory: Path, job: str, contents: Mapping[str, bytes]) -> None:
-    """Keep *contents* by digest, and no others, for the diffs of later plans."""
-    folder = prepare_folder(inventory) / f"{job}.known"
+    """Keep *contents* by digest for the diffs of later plans; raises RecordError."""
+    folder = inventory.resolve().parent / FOLDER / f"{job}.known"
     try:
+        prepare_folder(inventory)
         folder.mkdir(mode=0o700, exist_ok=True)
-        for stale in folder.iterdir():
-            if stale.name not in contents:
-                stale.unlink()
         for digest, content in contents.items():
             if len(content) <= LONGEST_KNOWN and not (folder / digest).exists():
                 write_atomically(folder / digest, content)
     except (OSError, FileError) as error:
         raise RecordError(f"{folder}: {error}") from error
+
+
+def remember_only(inventory: Path, job: str, digests: Collection[str]) -> None:
+    """Keep none but *digests* of what was remembered; what cannot be removed does no harm."""
+    folder = inventory.resolve().parent / FOLDER / f"{job}.known"
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name not in digests:
+                path.unlink()
 
 
 def known_contents(inventory: Path, job: str) -> Mapping[str, bytes]:
