@@ -1,0 +1,82 @@
+"""Signals and strangers in the middle of an apply."""
+
+import signal
+import subprocess
+
+import pytest
+
+from tests.cli.desk import PATIENCE_S, Desk, until
+
+# It never says that it is ready, so that the join is waited for until its deadline.
+NEVER = 'ready = "notify"\nrestart = "no"\ncommand = ["sleep", "600"]\n'
+
+
+def joining(desk: Desk, *arguments: str) -> subprocess.Popen[str]:
+    """Return an apply that waits for ranks which never join."""
+    desk.pair(job=NEVER)
+    process = desk.start("apply", "--yes", *arguments)
+    until(lambda: len(desk.pids()) == 2 and all(desk.pids().values()))
+    assert process.poll() is None
+    return process
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    ids=["SIGINT", "SIGTERM"],
+)
+def test_a_signal_during_the_join_releases_the_lock(
+    desk: Desk, number: signal.Signals, code: int, word: str
+) -> None:
+    """The exit code says which it was, no trace is shown, and the next command has its way."""
+    process = joining(desk, "--json")
+    assert (desk.data / "rlx/demo/lock").exists()
+
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == code
+    assert f'"exit": {code}' in out
+    assert word in err
+    assert "Traceback" not in err
+    assert not (desk.data / "rlx/demo/lock").exists()
+    desk.good("destroy", "--yes")
+    assert desk.left() == []
+
+
+def test_two_applies_do_not_meet(desk: Desk) -> None:
+    """While one holds the lock the other is told who, and changes nothing."""
+    process = joining(desk)
+    inventory = desk.lab / "inventory.toml"
+    inventory.write_text(inventory.read_text() + 'env = { MORE = "1" }\n')
+    releases = set((desk.data / "rlx/demo/releases").iterdir())
+
+    second = desk.run("apply", "--yes")
+
+    assert second.code == 5
+    assert "held by apply by" in second.err
+    assert set((desk.data / "rlx/demo/releases").iterdir()) == releases
+    assert process.poll() is None
+
+
+def test_a_join_that_takes_too_long_names_who_was_missing(desk: Desk) -> None:
+    """At its deadline a first apply fails with 3, and nothing of it runs on."""
+    desk.pair(job=NEVER)
+    done = desk.run("apply", "--yes", "--join-timeout", "1.5")
+
+    assert done.code == 3
+    assert f"rank 1 on local at {desk.host}:29501" in done.err
+    assert "not READY after 1.5 s" in done.err
+    assert "stopped again" in done.err
+    assert desk.left() == []
+
+
+def test_a_terminated_follower_ends_at_once(group: Desk) -> None:
+    """SIGTERM is 143 for those who only look, too."""
+    process = group.start("logs", "-f")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.terminate()
+    process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 143
