@@ -40,6 +40,11 @@ class KnownKey:
     place: Place
     marker: str = ""
 
+    @property
+    def where(self) -> str:
+        """The line as `file:line`."""
+        return f"{self.place.file}:{self.place.line}"
+
     def speaks_of(self, name: str) -> bool:
         """Tell whether the line's hashed name or patterns cover *name*."""
         if self.names.startswith(_HASHED):

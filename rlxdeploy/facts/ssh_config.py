@@ -8,7 +8,7 @@ from urllib.parse import unquote
 _TOKEN = re.compile(r"%(.)")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _JUMP = re.compile(
-    r"(?:(?P<user>.*)@)?(?:\[(?P<literal>[^]]+)\]|(?P<name>[^:]+))(?::(?P<port>\d+))?"
+    r"(?:(?P<user>.*)@)?(?:\[(?P<literal>[^]]+)\]|(?P<name>[^:@]+))(?::(?P<port>\d+))?"
 )
 _PATH_STARTS = ("/", "~", "%", "$")
 # ssh -G writes an unset word as one of these.

@@ -47,13 +47,13 @@ class Line:
     def close(self) -> None:
         """Hang up, and end the ProxyCommand with all it started."""
         self.socket.close()
-        if self._child is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._child.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                self._child.wait(_LAST_WORDS_S)
-        if self._stderr is not None:
-            self._stderr.close()
+        if self._child is None or self._stderr is None or self._stderr.closed:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(_LAST_WORDS_S)
+        self._stderr.close()
 
 
 def dial(hop: Hop, patience: float, deadline: float) -> Line:

@@ -7,6 +7,7 @@ transport; fabric's own runner costs a second a host when stdin is fed.
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -82,8 +83,9 @@ class FabricLink:
         return Line(channel)
 
     def close(self) -> None:
-        """Hang up; whatever runs over this link ends with it."""
-        self.connection.close()
+        """Hang up; whatever runs over this link ends with it, and a broken one is closed too."""
+        with suppress(SSHException, EOFError, OSError):
+            self.connection.close()
         if self.line:
             self.line.close()
 
@@ -146,11 +148,11 @@ class FabricClient:
             with hung_up_at(deadline, link.close):
                 link.connection.open()
         except ConnectFailure:
-            link.connection.close()
+            link.close()
             raise
         except (SSHException, EOFError, OSError) as error:
             reason = _reason(link, before, error)
-            link.connection.close()
+            link.close()
             raise reason from error
         link.connection.transport.set_keepalive(self.terms.keepalive(link.hop))
 

@@ -36,7 +36,7 @@ class KeyRejected(ConnectFailure):
 
     def told(self, host: str, hop: Hop) -> tuple[str, str]:
         """Show the fingerprint; of a changed key both, and where the known one stands."""
-        known = ", ".join(f"{line.key} at {line.place}" for line in self.evidence)
+        known = ", ".join(f"{line.key} at {line.where}" for line in self.evidence)
         if self.standing is Standing.CHANGED:
             why = f"the host key of {hop.alias} has changed: it shows {self.key}, known is {known}"
             return why, "if that is right, remove the old line, then `rlxdeploy trust` the host"

@@ -99,5 +99,7 @@ class _Unconnected:
 
 def _has_ticket() -> bool:
     cache = os.environ.get("KRB5CCNAME", f"/tmp/krb5cc_{os.getuid()}")  # noqa: S108  # Kerberos' own default
-    kind, _, rest = cache.partition(":")
-    return kind not in ("", "FILE", "DIR") or Path(rest or cache).exists()
+    kind, has_kind, rest = cache.partition(":")
+    if has_kind and kind not in ("FILE", "DIR"):
+        return True  # in a keyring or a daemon: only Kerberos could tell
+    return Path(rest if has_kind else cache).exists()

@@ -36,7 +36,9 @@ _NOT_LET_IN = re.compile(
 )
 _NO_MATCH = re.compile(r"^Unable to negotiate .*?: (?P<why>no matching .*)$", re.MULTILINE)
 _FORWARDING = re.compile(r"(?:stdio forwarding failed|open failed: (?P<why>.*))")
-_LOST = re.compile(r"^kex_exchange_identification: (?P<why>.*)$", re.MULTILINE)
+_ESTABLISHED = "debug1: Connection established."
+_BANNER = "debug1: Remote protocol version"
+_LATE = "timed out"
 _PLAIN = re.compile(
     r"^ssh: (?:connect to host \S+ port \d+|Could not resolve hostname \S+): (?P<why>.*)$",
     re.MULTILINE,
@@ -47,13 +49,14 @@ def why_it_failed(
     log: str, hop: Hop, before: Hop | None, known: Sequence[KnownKey]
 ) -> ConnectFailure:
     """Return what *log* says about *hop*, reached through *before*; *known* are its known keys."""
+    log = log.replace("\r", "")
     tellers: tuple[Callable[[], ConnectFailure | None], ...] = (
         lambda: _rejected(log, known),
         lambda: _not_let_in(log, hop),
         lambda: _negotiated(log),
         lambda: _forwarded(log, before),
-        lambda: _lost(log, hop, before),
         lambda: _connected(log),
+        lambda: _lost(log, hop, before),
     )
     for tell in tellers:
         if failure := tell():
@@ -96,12 +99,12 @@ def _forwarded(log: str, before: Hop | None) -> ForwardingRefused | None:
 
 
 def _lost(log: str, hop: Hop, before: Hop | None) -> ConnectFailure | None:
-    found = _LOST.search(log)
-    if found is None:
+    """Tell what ended before the server said who it is; a timeout is none of that."""
+    if _BANNER in log or _LATE in log:
         return None
     if hop.resolved.proxy_command and before is None:
         return ProxyFailed(hop.resolved.proxy_command, _last_words(log))
-    return LostBeforeBanner(found["why"])
+    return LostBeforeBanner(_last_words(log)) if before or _ESTABLISHED in log else None
 
 
 def _connected(log: str) -> Broken | None:

@@ -93,6 +93,10 @@ def resolve(host: str, alias: str, overrides: Overrides, deadline: float) -> Rou
     Raises Unreachable, with *host* for its name, where the configuration cannot be read, leads
     through a host to itself, or names what ssh would take for an option.
     """
+    if overrides.identity and not Path(overrides.identity).exists():
+        # ssh would warn, and offer other keys.
+        why = f"there is no {overrides.identity}, which [ssh] names as the identity"
+        raise Unreachable(host, _DOING, why)
     return _Resolver(host, overrides, deadline).route(alias, overrides.arguments(alias))
 
 

@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -220,9 +221,10 @@ def splice(client: socket.socket, port: int) -> None:
     with client, socket.create_connection(("127.0.0.1", port)) as server:
 
         def pump(source: socket.socket, sink: socket.socket) -> None:
-            while piece := source.recv(65536):
-                sink.sendall(piece)
-            sink.shutdown(socket.SHUT_WR)
+            with suppress(OSError):
+                while piece := source.recv(65536):
+                    sink.sendall(piece)
+                sink.shutdown(socket.SHUT_WR)
 
         back = threading.Thread(target=pump, args=(server, client))
         back.start()
