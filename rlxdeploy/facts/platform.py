@@ -8,6 +8,7 @@ from rlxdeploy.facts.places import USER_PLACES
 from rlxdeploy.facts.question import Answers, Question, fields, quoted, whole
 from rlxdeploy.model.survey import Platform
 from rlxdeploy.model.targets import Enquiry
+from rlxdeploy.model.vocabulary import UserManager
 
 # Below it systemd lacks directives that our units need.
 MIN_SYSTEMD = 245
@@ -53,11 +54,12 @@ echo "runtime_dir=$runtime_dir"
 
 _SUDO = '[ "$(id -u)" = 0 ] || { sudo -n true && echo yes; }'
 
-# A manager that only a login session keeps alive answers there and not to a bare exec.
+# sshd's own session may be all that keeps the manager alive: lingering lets it outlive that.
 _USER_MANAGER = """\
 unset DBUS_SESSION_BUS_ADDRESS
 XDG_RUNTIME_DIR=/run/user/$(id -u); export XDG_RUNTIME_DIR
 systemctl --user show -p Version
+[ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo Linger=yes
 """
 
 _LOOK = """\
@@ -146,6 +148,7 @@ def parse(enquiry: Enquiry, answers: Answers) -> Platform:
         groups=tuple(user.get("groups", "").split()),
         job_groups=_job_groups(answers.text("job user")),
         launches=_launches(system, answers, privileged=uid == 0 or sudo, python=bool(python)),
+        user_manager=_user_manager(answers).value,
         sudo=sudo,
         host_key=_fingerprint(system.get("host_key", "")),
         noisy=answers.noisy,
@@ -177,13 +180,19 @@ def _launches(
 ) -> tuple[str, ...]:
     """Return the launches that work, best first; none is a host that cannot run a rank."""
     recent = system.get("init") == "systemd" and whole(system.get("systemd", "")) >= MIN_SYSTEMD
-    user_manager = answers.text("user manager").startswith("Version=")
     works = {
         "systemd": recent and privileged,
-        "systemd-user": recent and user_manager,
+        "systemd-user": recent and _user_manager(answers) is UserManager.LINGERS,
         "process": python,
     }
     return tuple(launch for launch, there in works.items() if there)
+
+
+def _user_manager(answers: Answers) -> UserManager:
+    said = fields(answers.text("user manager"))
+    if "Version" not in said:
+        return UserManager.NONE
+    return UserManager.LINGERS if "Linger" in said else UserManager.IN_SESSIONS
 
 
 def _job_groups(text: str) -> tuple[str, ...] | None:

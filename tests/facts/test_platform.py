@@ -62,18 +62,19 @@ def test_a_system_is_read_whole() -> None:
         ("252", 0, {}, ("systemd", "process")),
         ("252", 1000, {}, ("process",)),
         ("252", 1000, {"sudo": "yes\n"}, ("systemd", "process")),
-        ("252", 1000, {"user_manager": "Version=252.22\n"}, ("systemd-user", "process")),
+        ("252", 1000, {"user_manager": "Version=252\nLinger=yes\n"}, ("systemd-user", "process")),
+        ("252", 1000, {"user_manager": "Version=252\n"}, ("process",)),
         ("244", 0, {"user_manager": "Version=244\n"}, ("process",)),
         ("", 0, {}, ("process",)),
         ("252", 0, {"python": ""}, ("systemd",)),
         ("", 1000, {"python": ""}, ()),
     ],
-    ids=["root", "user", "sudo", "user-manager", "old", "none", "no-python", "nothing"],
+    ids=["root", "user", "sudo", "user-manager", "sessions-only", "old", "none", "no-python", "nothing"],
 )
 def test_the_launches_that_work_are_told_best_first(
     systemd: str, uid: int, answers: dict[str, str], launches: tuple[str, ...]
 ) -> None:
-    """The service manager needs 245 and privilege, a user its manager, process needs a python."""
+    """The manager needs 245 and privilege, a user's own has to linger, process needs a python."""
     assert read(systemd, uid, **answers).launches == launches
 
 

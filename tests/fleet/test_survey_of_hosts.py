@@ -100,6 +100,9 @@ def test_every_user_is_told_with_what_works_for_it(
 def test_without_a_user_manager_no_user_unit_is_promised(fleet: Fleet, hosts: Lend) -> None:
     """What lingering would start must be there: libpam-systemd and a bus of the user's."""
     with_units, without = hosts(HostSpec(), HostSpec(user_units=False))
+    assert ask(fleet, with_units, Enquiry("demo"), "nosudo").platform.launches == ("process",)
+    for host in (with_units, without):
+        host.linger("nosudo")
 
     assert "systemd-user" in ask(fleet, with_units, Enquiry("demo"), "nosudo").platform.launches
     assert ask(fleet, without, Enquiry("demo"), "nosudo").platform.launches == ("process",)

@@ -140,6 +140,11 @@ class Host(Machine):
         """Put an executable *script* of this name first in every user's PATH."""
         self.write(f"/usr/local/bin/{program}", script, mode=0o755)
 
+    def linger(self, user: str) -> None:
+        """Let *user*'s manager live without a session, as loginctl does where there is a seat."""
+        self.write(f"/var/lib/systemd/linger/{user}", "")
+        self.exec(("systemctl", "restart", "systemd-logind"))
+
     def hang(self, program: str = "nvidia-smi") -> None:
         """Make a program that never answers and that a polite signal does not end."""
         self.stand_in(program, _HANGING)
