@@ -35,7 +35,7 @@ def order_for(
         join_timeout=job.join_timeout if join_timeout is None else join_timeout,
         boot=job.effective_boot,
         adopt=adopt,
-        left=_recorded(record),
+        left={**_recorded(record), **_deployed(loaded, survey)},
         known=known_contents(Path(loaded.path), loaded.job),
         secret=secrets.token_bytes(32),
     )
@@ -43,11 +43,8 @@ def order_for(
 
 def sites(loaded: Loaded, survey: Survey) -> Mapping[str, Site]:
     """Return where the job lies on each surveyed host that has it, as it says or as recorded."""
-    found = dict(_recorded(read_record(Path(loaded.path), loaded.job)))
-    for name, facts in survey.hosts.items():
-        if facts.job.deployed is not None:
-            launch = facts.job.deployed.launch
-            found[name] = Site(facts.host, _tree(loaded.job, launch, facts), launch)
+    recorded = _recorded(read_record(Path(loaded.path), loaded.job))
+    found = {**recorded, **_deployed(loaded, survey)}
     return {name: site for name, site in found.items() if name in survey.hosts}
 
 
@@ -62,6 +59,15 @@ def whoami() -> str:
 def _recorded(record: Record | None) -> Mapping[str, Site]:
     hosts = record.hosts if record else ()
     return {one.host.name: Site(one.host, one.tree, one.launch) for one in hosts}
+
+
+def _deployed(loaded: Loaded, survey: Survey) -> Mapping[str, Site]:
+    """Return where the job lies on the hosts that say they have it."""
+    return {
+        name: Site(facts.host, _tree(loaded.job, mark.launch, facts), mark.launch)
+        for name, facts in survey.hosts.items()
+        if (mark := facts.job.deployed) is not None
+    }
 
 
 def _remembered(survey: Survey, owner: str, inventory: str) -> str:

@@ -1,5 +1,6 @@
 """From an inventory to how its hosts should be: read, survey, resolve, render."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.archive import runtime_archive
 from rlxdeploy.edge.files import read_text
 from rlxdeploy.edge.gather import looked_up, own_templates, shipped_templates, sources
+from rlxdeploy.edge.record import read_record
 from rlxdeploy.edge.survey import survey_hosts
 from rlxdeploy.errors import HostError
 from rlxdeploy.model.codec import load_survey
@@ -20,6 +22,7 @@ from rlxdeploy.model.targets import Targets
 from rlxdeploy.render.inputs import Inputs
 from rlxdeploy.render.render import render
 from rlxdeploy.resolve.controller import Controller, names_to_look_up
+from rlxdeploy.resolve.promote import Promotion
 from rlxdeploy.resolve.resolve import resolve
 from rlxdeploy.resolve.targets import targets
 
@@ -29,13 +32,15 @@ class Request:
     """What a person asks to have compiled.
 
     *survey* is a saved one, then no host is asked; with *skip_unreachable* a written host that does
-    not answer is left out of the group.
+    not answer is left out of the group.  *promote* names standbys that take over
+    (`resolve.promote`).
     """
 
     inventory: Path
     survey: Path | None = None
     templates: Path | None = None
     skip_unreachable: bool = False
+    promote: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +64,16 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
     """Take *request* as far as its Resolution.
 
     Raises InventoryError or CompileError with every finding, and an ExceptionGroup of Unreachable
-    where a written host did not answer; nothing is changed anywhere.
+    where a written host did not answer, and UsageError where no standby is to be promoted; nothing
+    is changed anywhere.
     """
     loaded = load_to_compile(request.inventory)
     lab.follow(loaded)
     survey = surveyed(loaded, request.survey, lab, say)
     controller = Controller(lab.interpreter, survey.names)
     skip = request.skip_unreachable
-    resolution = resolve(loaded, survey, controller, skip_unreachable=skip)
+    promotion = Promotion(request.promote, _recorded_ranks(loaded) if request.promote else {})
+    resolution = resolve(loaded, survey, controller, promotion, skip_unreachable=skip)
     return Compiled(survey, resolution, gathered(loaded, request.templates))
 
 
@@ -101,6 +108,11 @@ def gathered(loaded: Loaded, templates: Path | None) -> Inputs:
         overrides=own_templates(templates),
         sources=sources(loaded),
     )
+
+
+def _recorded_ranks(loaded: Loaded) -> Mapping[str, tuple[int, ...]]:
+    record = read_record(Path(loaded.path), loaded.job)
+    return {one.host.name: one.ranks for one in record.hosts} if record else {}
 
 
 def _why(error: HostError) -> str:

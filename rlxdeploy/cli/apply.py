@@ -15,6 +15,7 @@ from rlxdeploy.cli.options import (
     InventoryOption,
     JoinTimeout,
     Json,
+    Promote,
     ShowDiff,
     SkipUnreachable,
     Templates,
@@ -37,6 +38,7 @@ def apply_command(
     join_timeout: JoinTimeout = None,
     adopt: Adopt = False,
     skip_unreachable: SkipUnreachable = False,
+    promote: Promote = None,
     forks: Forks = None,
     yes: Yes = False,
     diff: ShowDiff = None,
@@ -45,7 +47,10 @@ def apply_command(
     """Bring the hosts to what the inventory says, and the ranks into one group."""
     screen = Screen(as_json=as_json)
     request = Request(
-        chosen(inventory, option), templates=templates, skip_unreachable=skip_unreachable
+        chosen(inventory, option),
+        templates=templates,
+        skip_unreachable=skip_unreachable,
+        promote=tuple(promote or ()),
     )
     with Lab(forks=forks) as lab:
         applied = _apply(request, lab, screen, Wish(join_timeout, adopt, yes, diff))

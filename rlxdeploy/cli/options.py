@@ -50,6 +50,14 @@ Templates = Annotated[
 Adopt = Annotated[
     bool, typer.Option("--adopt", help="Take over hosts that another deployment holds.")
 ]
+Promote = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--promote",
+        metavar="ADDR",
+        help="Give this standby the ranks of the node it stands by for; repeatable.",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
 
 

@@ -13,6 +13,7 @@ from rlxdeploy.cli.options import (
     InventoryArgument,
     InventoryOption,
     Json,
+    Promote,
     ShowDiff,
     SkipUnreachable,
     SurveyFile,
@@ -40,6 +41,7 @@ def plan_command(
     templates: Templates = None,
     adopt: Adopt = False,
     skip_unreachable: SkipUnreachable = False,
+    promote: Promote = None,
     forks: Forks = None,
     diff: ShowDiff = None,
     detailed: Detailed = False,
@@ -47,7 +49,9 @@ def plan_command(
 ) -> int:
     """Show who becomes which rank, which files change, and what starts and stops."""
     screen = Screen(as_json=as_json)
-    request = Request(chosen(inventory, option), survey, templates, skip_unreachable)
+    request = Request(
+        chosen(inventory, option), survey, templates, skip_unreachable, tuple(promote or ())
+    )
     with Lab(forks=forks) as lab, screen.progress() as say:
         plan = plan_job(request, lab, say, adopt=adopt).plan
     if as_json:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.locate import KeyPath
-from rlxdeploy.model.vocabulary import Policy, Provision, Role, Security, Wire
+from rlxdeploy.model.vocabulary import Policy, Provision, Security, Wire
 from rlxdeploy.model.world import dialled_addresses, is_on_loopback
 
 Test = Callable[[object], bool]
@@ -42,7 +42,6 @@ class Row:
 
 
 NOT_BUILT: Final = (
-    Row(("node", "*", "role"), _is_one_of(Role.STANDBY, Role.DRAINING)),
     Row(("node", "*", "env", "*", "from")),
     Row(("job", "env", "*", "from")),
     Row(("job", "wire"), _is_one_of(Wire.NATIVE)),

@@ -36,7 +36,8 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
         name: host_plan(placed, survey.hosts[name].job, aim)
         for name, placed in resolution.hosts.items()
     }
-    left = {name: site for name, site in order.left.items() if name not in resolution.hosts}
+    known = resolution.hosts.keys() | resolution.merged.keys()
+    left = {name: site for name, site in order.left.items() if name not in known}
     lost = dict(lost_hosts(left, survey, order))
     cleared = dict(_cleared(left, lost, survey))
     everyone = tuple(seat.rank for seat in resolution.seats if seat.managed)

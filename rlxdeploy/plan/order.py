@@ -14,7 +14,8 @@ class Order:
     others read on the hosts, *now* is the wall clock in seconds.  *ready* is notify or exec, *boot*
     tells whether units start at boot.  *adopt* takes over what another deployment id has put there.
 
-    *left* are the recorded hosts, by name; those that the resolution no longer has are cleared.
+    *left* are the hosts that have the job, as recorded or as they say, by name; those that the
+    resolution has no more are cleared.
     *known* maps digests to contents that the controller still has, for the diff of a changed file.
     *secret* keys the digests that stand for secrets; *keep* is how many releases stay on a host.
     """

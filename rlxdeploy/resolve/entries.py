@@ -13,12 +13,16 @@ CONTROLLER = "local"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One node: *index* counts in the inventory, *name* is unique and for people."""
+    """One node: *index* counts in the inventory, *name* is unique and for people.
+
+    *principal* is the node that a promoted standby takes over from.
+    """
 
     index: int
     name: str
     node: Node
     host: Host
+    principal: "Entry | None" = None
 
     @property
     def addr(self) -> HostPort | None:

@@ -7,9 +7,11 @@ from rlxdeploy.errors import Unreachable
 from rlxdeploy.model.survey import HostFacts, Network, Survey
 from rlxdeploy.model.vocabulary import Role
 from rlxdeploy.resolve.candidates import Address, plain_address
+from rlxdeploy.resolve.claims import Deployed, claims, reason
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.entries import CONTROLLER, Entry, entries
 from rlxdeploy.resolve.machines import lookalikes, merged
+from rlxdeploy.resolve.promote import NOBODY, Promotion, promoted
 from rlxdeploy.resolve.ranks import Claim, numbers
 from rlxdeploy.resolve.report import Report
 
@@ -37,18 +39,25 @@ class Group:
 
 
 def group(
-    survey: Survey, controller: Controller, report: Report, *, skip_unreachable: bool
+    survey: Survey,
+    controller: Controller,
+    report: Report,
+    promotion: Promotion = NOBODY,
+    *,
+    skip_unreachable: bool,
 ) -> Group:
     """Return who takes part.
 
     Raises an ExceptionGroup of Unreachable if written hosts have not answered and may not be left
-    out.
+    out, and UsageError where *promotion* means nobody.
     """
     same = merged(survey)
     for first, second in lookalikes(survey, same):
         what = f"{first} and {second} have one machine-id and are taken for two machines"
         report.notice((), what, "give a copied system a machine-id of its own")
-    present = _present(survey, report, skip_unreachable=skip_unreachable)
+    cast = promoted(entries(report.loaded), promotion, report)
+    present = _present(cast, survey, report, skip_unreachable=skip_unreachable)
+    _tell_of_roles(cast, survey, report)
     active = [entry for entry in present if entry.node.role.has_rank]
     if not active:
         report.error(("node",), "no node with a rank is left")
@@ -57,7 +66,7 @@ def group(
         _check_local(entry, survey, controller, report)
     networks = {name: _network(name, survey) for name in machines.values()}
     return Group(
-        stands=tuple(_stands(active, machines, survey, report)),
+        stands=tuple(_stands(active, machines, Deployed(survey, promotion, same), report)),
         holders=tuple(one for one in present if one.node.role is Role.STANDBY and one.node.managed),
         networks=networks,
         merged=same,
@@ -72,9 +81,11 @@ def addresses_of(entry: Entry, controller: Controller) -> tuple[Address, ...]:
     return tuple(map(plain_address, found))
 
 
-def _present(survey: Survey, report: Report, *, skip_unreachable: bool) -> list[Entry]:
-    """Return the nodes that take part in this plan; draining ones do not."""
-    wanted = [one for one in entries(report.loaded) if one.node.role is not Role.DRAINING]
+def _present(
+    cast: list[Entry], survey: Survey, report: Report, *, skip_unreachable: bool
+) -> list[Entry]:
+    """Return the nodes of *cast* that take part in this plan; draining ones do not."""
+    wanted = [one for one in cast if one.node.role is not Role.DRAINING]
     silent = [one for one in wanted if one.node.managed and one.host.name not in survey.hosts]
     present = [one for one in wanted if one not in silent]
     enough = report.loaded.inventory.job.min_nodes
@@ -124,44 +135,38 @@ def _network(machine: str, survey: Survey) -> Network | None:
 
 
 def _stands(
-    active: list[Entry], machines: Mapping[int, str], survey: Survey, report: Report
+    active: list[Entry], machines: Mapping[int, str], deployed: Deployed, report: Report
 ) -> Iterator[Stand]:
     slots = [(entry, slot) for entry in active for slot in range(entry.node.slots)]
-    claims = _claims(slots, machines, survey, report)
-    for (entry, slot), claim, rank in zip(slots, claims, numbers(claims), strict=True):
+    claimed = claims(slots, machines, deployed, report)
+    for (entry, slot), claim, rank in zip(slots, claimed, numbers(claimed), strict=True):
         machine = machines[entry.index]
-        facts = survey.hosts.get(machine) if entry.node.managed else None
-        if claim.held not in (None, rank):
-            report.notice(entry.key(), f"rank {claim.held} of {entry.name} becomes rank {rank}")
-        yield Stand(entry, slot, rank, _why(claim, rank), machine, facts)
+        facts = deployed.survey.hosts.get(machine) if entry.node.managed else None
+        _tell_of_move(entry, claim, rank, report)
+        yield Stand(entry, slot, rank, reason(entry, claim, rank), machine, facts)
 
 
-def _claims(
-    slots: list[tuple[Entry, int]], machines: Mapping[int, str], survey: Survey, report: Report
-) -> list[Claim]:
-    held: dict[str, Iterator[int]] = {}
-    claims = []
-    for entry, slot in slots:
-        machine = machines[entry.index]
-        pin = None if entry.node.rank is None else entry.node.rank + slot
-        if pin is not None and pin >= len(slots):
-            report.error(entry.key("rank"), f"rank {pin} does not exist among {len(slots)} ranks")
-            pin = None
-        if machine not in held:
-            held[machine] = iter(_deployed(machine, survey) if entry.node.managed else ())
-        claims.append(Claim(machine, pin, next(held[machine], None)))
-    return claims
+def _tell_of_move(entry: Entry, claim: Claim, rank: int, report: Report) -> None:
+    if claim.held not in (None, rank):
+        report.notice(entry.key(), f"rank {claim.held} of {entry.name} becomes rank {rank}")
+    if entry.principal is not None:
+        what = f"{entry.name} is promoted: it takes rank {rank} of {entry.principal.name}"
+        remedy = 'write role = "active" here and role = "draining" there, or it goes back'
+        report.notice(entry.key(), what, f"{remedy} with the next apply")
 
 
-def _deployed(machine: str, survey: Survey) -> list[int]:
-    facts = survey.hosts.get(machine)
-    deployed = facts.job.deployed if facts else None
-    return sorted(deployed.ranks) if deployed else []
-
-
-def _why(claim: Claim, rank: int) -> str:
-    if claim.pinned is not None:
-        return "pinned by rank"
-    if claim.held is None:
-        return "in the order of the file"
-    return "as deployed" if claim.held == rank else f"rank {claim.held} moved to fill a hole"
+def _tell_of_roles(cast: list[Entry], survey: Survey, report: Report) -> None:
+    """Say who has no rank, once for all, and where ranks cannot be stopped."""
+    standbys = [entry.name for entry in cast if entry.node.role is Role.STANDBY]
+    if standbys:
+        what = f"standing by, with the files and without a rank: {', '.join(standbys)}"
+        report.notice(("node",), what)
+    draining = [entry for entry in cast if entry.node.role is Role.DRAINING and entry.node.managed]
+    if draining:
+        names = ", ".join(entry.name for entry in draining)
+        report.notice(("node",), f"draining, without a rank: {names}")
+    for entry in draining:
+        if entry.host.name not in survey.hosts:
+            why = survey.failed.get(entry.host.name, "not surveyed")
+            what = f"{entry.name} is draining and did not answer: {why}"
+            report.warning(entry.key(), what, "its ranks may still run there; apply again later")

@@ -18,21 +18,27 @@ from rlxdeploy.resolve.launch import check_groups
 from rlxdeploy.resolve.machines import in_file_order
 from rlxdeploy.resolve.placing import place
 from rlxdeploy.resolve.programs import argv, python_path
+from rlxdeploy.resolve.promote import NOBODY, Promotion
 from rlxdeploy.resolve.report import Report
 
 
 def resolve(
-    loaded: Loaded, survey: Survey, controller: Controller, *, skip_unreachable: bool = False
+    loaded: Loaded,
+    survey: Survey,
+    controller: Controller,
+    promotion: Promotion = NOBODY,
+    *,
+    skip_unreachable: bool = False,
 ) -> Resolution:
     """Settle who is which rank, on which device, at which address.
 
-    Raises CompileError with every error found, and an ExceptionGroup of Unreachable if written
-    hosts have not answered and may not be left out.
+    Raises CompileError with every error found, UsageError where *promotion* means nobody, and an
+    ExceptionGroup of Unreachable if written hosts have not answered and may not be left out.
     """
     report = Report(loaded)
     survey = in_file_order(survey, loaded)
     controller = _as_surveyed(controller, survey)
-    members = group(survey, controller, report, skip_unreachable=skip_unreachable)
+    members = group(survey, controller, report, promotion, skip_unreachable=skip_unreachable)
     report.raise_errors()
     settled = _Settled(
         dialled=endpoints(members, controller, report),

@@ -262,10 +262,6 @@ NOT_BUILT = {
         '[[node]]\nenv.A = { from = "env:A" }',
         "t:2:11: node[0].env.A.from: not supported yet",
     ),
-    "a standby": (
-        '[[node]]\n[[node]]\nrole = "standby"',
-        "t:3:1: node[1].role: not supported yet",
-    ),
     "the native wire": ('[job]\nwire = "native"\n[[node]]', "t:2:1: job.wire: not supported yet"),
     "a key between ranks": (
         '[job]\nsecurity = "psk"\n[[node]]',
