@@ -69,6 +69,12 @@ class Resolved:
         return self.one("hostkeyalias")
 
     @property
+    def uses_keys(self) -> bool:
+        """Whether public keys may be offered at all."""
+        preferred = self.listed("preferredauthentications")
+        return self.says("pubkeyauthentication") and (not preferred or "publickey" in preferred)
+
+    @property
     def remembers_in(self) -> str:
         """The user's first known_hosts file, "" where the configuration has none."""
         files = _paths(self.options.get("userknownhostsfile", ()))

@@ -103,7 +103,7 @@ class FabricClient:
         line = None if before else dial(hop, patience, deadline)
         agent = Agent(hop, patience)
         try:
-            keys = offers(hop, agent) if hop.resolved.says("pubkeyauthentication") else []
+            keys = offers(hop, agent) if hop.resolved.uses_keys else []
             strategy = KeyAuthentication(hop.resolved.user, keys, deadline)
             link = FabricLink(hop, self._connection(hop, before, line, strategy), line)
             self._open(link, before, deadline)
@@ -186,8 +186,7 @@ def _reason(link: FabricLink, before: FabricLink | None, error: Exception) -> Ex
     if isinstance(error, IncompatiblePeer):
         return NoAgreement(str(error))
     doing = "log in" if transport.initial_kex_done else "exchange keys"
-    why = str(error) if transport.get_exception() else "no answer in time"
-    return Broken(doing, why)
+    return Broken(doing, "no answer in time" if transport.is_active() else str(error))
 
 
 def _before_banner(link: FabricLink, error: Exception) -> Exception:

@@ -5,6 +5,7 @@ A jump host is resolved as ssh resolves it: by a further ssh with `-F`, its own 
 """
 
 import getpass
+import ipaddress
 import os
 import pwd
 import socket
@@ -100,6 +101,15 @@ def resolve(host: str, alias: str, overrides: Overrides, deadline: float) -> Rou
     return _Resolver(host, overrides, deadline).route(alias, overrides.arguments(alias))
 
 
+def _may_be_dialled(hostname: str) -> bool:
+    if ":" not in hostname:
+        return "@" not in hostname
+    try:
+        return bool(ipaddress.ip_address(hostname))
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class _Resolver:
     host: str
@@ -150,7 +160,7 @@ class _Resolver:
                 timeout=left,
                 start_new_session=True,
             )
-            return parse(alias, answer.stdout.decode(errors="surrogateescape"))
+            resolved = parse(alias, answer.stdout.decode(errors="surrogateescape"))
         except FileNotFoundError as error:
             why = "there is no `ssh` on this machine"
             raise self._wrong(why, "install the OpenSSH client") from error
@@ -161,6 +171,10 @@ class _Resolver:
             raise self._wrong(said or f"`ssh -G` exited {error.returncode}") from error
         except ConfigError as error:
             raise self._wrong(str(error)) from error
+        if not _may_be_dialled(resolved.hostname):
+            remedy = "a port goes into the SSH configuration, or ssh://[user@]host:port"
+            raise self._wrong(f"{resolved.hostname!r} is neither a name nor an address", remedy)
+        return resolved
 
     def _wrong(self, why: str, remedy: str = "") -> Unreachable:
         return Unreachable(self.host, _DOING, why, remedy)

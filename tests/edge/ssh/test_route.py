@@ -107,8 +107,9 @@ def test_paths_are_expanded_as_ssh_expands_them(
         ("Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n", "a", "jumps through itself"),
         ("Host *\n  ProxyJump a\n", "a", "jumphost loop"),
         ("Port none\n", "a", "Bad port"),
+        ("", "a:2222", "ssh://[user@]host:port"),
     ],
-    ids=["an option", "a ring of two", "itself", "a bad word"],
+    ids=["an option", "a ring of two", "itself", "a bad word", "a port behind a colon"],
 )
 def test_what_leads_nowhere_is_refused(tmp_path: Path, config: str, alias: str, why: str) -> None:
     """Before anything is dialled, with ssh's own words where it has some."""
