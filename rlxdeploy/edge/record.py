@@ -34,16 +34,16 @@ def read_record(inventory: Path, job: str) -> Record | None:
     """Return the record of *job*, None where there is none; raises RecordError on a broken one."""
     path = _path(inventory, job)
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}") from error
     try:
-        version = json.loads(text).get("format_version")
+        version = json.loads(content).get("format_version")
         if version != FORMAT_VERSION:
             raise RecordError(f"{path}: format_version is {version!r}, not {FORMAT_VERSION}")
-        return _RECORD.validate_json(text)
+        return _RECORD.validate_json(content)
     except (ValueError, AttributeError, ValidationError) as error:
         remedy = "remove it; the hosts still know what is deployed"
         raise RecordError(f"{path}: no record of ours ({error}); {remedy}") from error

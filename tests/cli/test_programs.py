@@ -1,0 +1,118 @@
+"""A user's own program in place of the built-in node, with files of its own."""
+
+from tests.cli.desk import Desk, until
+
+JOINS = """\
+import sys
+import numpy as np
+from rlxdeploy.runtime import Node, ReduceKind
+
+with Node.from_env().connect() as group:
+    total = np.full(1, group.rank + 1, dtype=np.float32)
+    group.all_reduce(total, ReduceKind.SUM)
+    print("sum", total[0], open("greeting.txt").read().strip(), *sys.argv[1:], flush=True)
+"""
+
+FILES = """\
+[[job.files]]
+source = "own.py"
+dest = "own.py"
+[[job.files]]
+source = "greeting.txt"
+dest = "greeting.txt"
+mode = "0640"
+"""
+
+
+def program(desk: Desk, command: str, *lines: str, rest: str = "") -> None:
+    job = "\n".join((f"command = {command}", *lines, rest))
+    desk.pair(job=job)
+
+
+def test_a_program_that_connects_joins_and_its_end_is_waited_for(desk: Desk) -> None:
+    """It imports the runtime it was sent with, reads its files and adds up what ranks bring."""
+    (desk.lab / "own.py").write_text(JOINS)
+    (desk.lab / "greeting.txt").write_text("hello\n")
+    command = '["python3", "own.py", "a b", "$HOME", "100%"]'
+    program(desk, command, 'ready = "notify"', 'restart = "no"', rest=FILES)
+
+    applied = desk.good("apply", "--yes")
+    finished = desk.good("wait", "--finished", "--json").document
+    logs = desk.good("logs").out
+
+    assert "2 of 2 ranks joined" in applied.out
+    assert [rank["exit_status"] for rank in finished["ranks"]] == [0, 0]
+    assert "rank 0 | sum 3.0 hello a b $HOME 100%" in logs
+    assert "rank 1 | sum 3.0 hello a b $HOME 100%" in logs
+    current = desk.data / "rlx/demo/current"
+    assert (current / "greeting.txt").stat().st_mode & 0o777 == 0o640
+
+    (desk.lab / "greeting.txt").write_text("good bye\n")
+    planned = desk.good("plan").out
+    assert "inputs changed (greeting.txt)" in planned
+    assert "-hello" in planned
+    assert "+good bye" in planned
+
+
+def test_a_program_without_words_is_started_and_no_more_is_claimed(desk: Desk) -> None:
+    """For exec it is alive for five seconds that counts, and the output says how little."""
+    program(desk, '["sh", "-c", "echo up; exec sleep 600"]')
+    applied = desk.good("apply", "--yes")
+
+    assert "2 of 2 ranks started, joining not proven" in applied.out
+    assert "Nothing to change." in desk.good("plan").out
+
+
+def test_a_command_that_dies_at_once_fails_the_first_apply(desk: Desk) -> None:
+    """Its last lines are shown, the exit code is 3, and nothing is left running."""
+    program(desk, '["sh", "-c", "echo first; echo cannot go on >&2; exit 9"]')
+
+    done = desk.run("apply", "--yes")
+
+    assert done.code == 3
+    assert f"error: rank 0 on local at {desk.host}:29500: ended with exit 9" in done.err
+    assert "  | first\n  | cannot go on\n" in done.err
+    assert "its ranks were stopped again" in done.err
+    assert desk.left() == []
+    assert desk.run("wait", "--finished").code == 9
+
+
+def test_a_later_apply_that_cannot_join_stays_and_says_so(desk: Desk) -> None:
+    """There is no rollback yet: the new release stays, and the output and the exit code tell."""
+    desk.pair()
+    desk.good("apply", "--yes")
+    program(desk, '["sh", "-c", "echo broken; exit 7"]', 'restart = "no"')
+
+    done = desk.run("apply", "--yes", "--json")
+
+    assert (done.code, done.document["exit"], done.document["joined"]) == (3, 3, False)
+    assert done.document["stopped"] is False
+    assert "broken" in done.document["blamed"][0]["log"]
+    release = done.document["release"]
+    assert f"release {release} stays, for there is no rollback yet" in done.err
+    assert {rank["release"] for rank in desk.status()["ranks"]} == {release}
+
+
+def test_waiting_for_a_rank_that_has_failed_ends_at_once(desk: Desk) -> None:
+    """A group that cannot join any more is not waited for."""
+    program(desk, '["sh", "-c", "exit $((RANK * 64))"]', 'restart = "no"', 'ready = "exec"')
+    desk.run("apply", "--yes")
+    desk.run("restart", "--join-timeout", "1")
+    until(lambda: not any(desk.pids().values()))
+
+    joined = desk.run("wait", "--timeout", "50")
+    finished = desk.run("wait", "--finished")
+
+    assert joined.code == 1
+    assert "rank 1 has failed" in joined.err
+    assert finished.code == 64
+
+
+def test_a_program_that_is_not_there_is_refused_by_name(desk: Desk) -> None:
+    """The places searched are part of the answer, and nothing is started."""
+    program(desk, '["no-such-program"]')
+    done = desk.run("plan")
+
+    assert done.code == 1
+    assert "no-such-program" in done.err
+    assert "Traceback" not in done.err
