@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import socket
 import time
-from typing import Callable
+from pathlib import Path
+from typing import Callable, Optional, Union
 
 from rlxdeploy.runtime.algorithm.moves import Member
+from rlxdeploy.runtime.algorithm.native_steps import Shape
+from rlxdeploy.runtime.errors import SettingsError
 from rlxdeploy.runtime.group import ProcessGroup
 from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.assembly import Assembly
+from rlxdeploy.runtime.link.channel import Channel
+from rlxdeploy.runtime.link.collectives import Collectives
 from rlxdeploy.runtime.link.door import Door
+from rlxdeploy.runtime.link.exchange import Exchange
 from rlxdeploy.runtime.link.form import Formation, Onlooker, Place
+from rlxdeploy.runtime.link.inlet import Spin
+from rlxdeploy.runtime.link.join import Joining
 from rlxdeploy.runtime.link.listener import listen
+from rlxdeploy.runtime.link.meeting import Secrets
+from rlxdeploy.runtime.link.native import Native
 from rlxdeploy.runtime.link.sockets import is_loopback
 from rlxdeploy.runtime.link.tcp import Patience, TcpLinks
 from rlxdeploy.runtime.settings import Settings
+from rlxdeploy.runtime.wire.handshake import Identity, parse_key
+
+# Differs between machines and between their boots; containers of one machine share it.
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Bringup:
@@ -28,27 +45,28 @@ class Bringup:
         settings.check_supported()
         self._settings, self._limits = settings, limits
         self.deadline = time.monotonic() + settings.join_timeout
-        address = settings.listen_address
-        door = None
-        if address is not None:
-            listener = listen(address, limits, open_net=settings.security == "none")
-            door = Door(listener, limits, settings.peer_timeout)
         place = Place(
             settings.rank, settings.world, settings.star, settings.peers, settings.peer_timeout
         )
-        self._formation = Formation(place, door, limits, onlooker)
+        secrets = _secrets(settings) if settings.wire == "native" else None
+        listener = self._listen()
+        self._formation: Union[Formation, Joining]
+        if secrets is not None:
+            assembly = Assembly(place, listener, secrets, limits, onlooker)
+            self._formation = Joining(place, assembly, limits, onlooker)
+        else:
+            door = Door(listener, limits, settings.peer_timeout) if listener else None
+            self._formation = Formation(place, door, limits, onlooker)
 
     def form(self, on_close: Callable[[], None] = lambda: None) -> ProcessGroup:
         """Return a group with all its links; JoinTimeout says who was missing."""
-        settings = self._settings
-        connections = self._formation.run(self.deadline, settings.join_timeout)
-        hub = settings.star and settings.world > 2  # noqa: PLR2004 - two ranks have all their links
-        patience = Patience(settings.spin_us / 1e6, self._crowded(), settings.peer_timeout)
-        links = TcpLinks(
-            Member(settings.rank, settings.world, hub), connections, self._limits, patience
-        )
+        settings, formation = self._settings, self._formation
+        if isinstance(formation, Joining):
+            wire = self._native(formation)
+        else:
+            wire = self._exchange(formation)
         return ProcessGroup(
-            links,
+            wire,
             timeout=settings.timeout,
             deterministic=settings.deterministic,
             on_close=on_close,
@@ -57,6 +75,37 @@ class Bringup:
     def close(self) -> None:
         """Stop listening; groups already formed stay."""
         self._formation.close()
+
+    @property
+    def _hub(self) -> bool:
+        """Whether some ranks have no link of their own: two ranks have all their links."""
+        return self._settings.star and self._settings.world > 2  # noqa: PLR2004 - a pair
+
+    def _listen(self) -> Optional[socket.socket]:
+        settings = self._settings
+        address = settings.listen_address
+        if address is None:
+            return None
+        proven = settings.wire == "native" and settings.uses_key
+        return listen(address, self._limits, open_net=proven or settings.security == "none")
+
+    def _exchange(self, formation: Formation) -> Collectives:
+        settings = self._settings
+        connections = formation.run(self.deadline, settings.join_timeout)
+        patience = Patience(settings.spin_us / 1e6, self._crowded(), settings.peer_timeout)
+        member = Member(settings.rank, settings.world, self._hub)
+        return Exchange(TcpLinks(member, connections, self._limits, patience))
+
+    def _native(self, joining: Joining) -> Collectives:
+        settings = self._settings
+        formed = joining.run(self.deadline, settings.join_timeout)
+        shape = Shape(settings.rank, settings.world, formed.crowded, self._hub)
+        channels = {
+            rank: Channel(rank, address, sock)
+            for rank, (sock, address) in sorted(formed.connections.items())
+        }
+        spin = Spin(settings.spin_us / 1e6, formed.crowded)
+        return Native(shape, channels, self._limits, spin, settings.peer_timeout)
 
     def _crowded(self) -> bool:
         """Whether the ranks of this host outnumber its cores, as far as PEERS tell."""
@@ -69,6 +118,45 @@ class Bringup:
         else:
             here = sum(peer.host == own for peer in peers)
         return here > (os.cpu_count() or 1)
+
+
+def _secrets(settings: Settings) -> Secrets:
+    """Return who this rank is on the native wire, and its key; SettingsError without one."""
+    own = Identity(
+        job=settings.job,
+        plan=settings.plan,
+        world=settings.world,
+        rank=settings.rank,
+        incarnation="",
+        security="psk" if settings.uses_key else "none",
+        host=_machine(),
+        cores=_cores(),
+    )
+    return Secrets(own, _key(settings) if settings.uses_key else b"")
+
+
+def _key(settings: Settings) -> bytes:
+    path = str(settings.key_file)
+    try:
+        return parse_key(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(
+            "RLX_KEY_FILE", path, f"a readable file with the key ({error})"
+        ) from None
+
+
+def _machine() -> str:
+    try:
+        name = _BOOT.read_text(encoding="ascii")
+    except OSError:
+        name = socket.gethostname()
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _local(host: str) -> bool:

@@ -1,36 +1,50 @@
-"""The group a rank has joined: messages, collectives, and its end.
+"""The group a rank has joined: messages and collectives.
 
 One thread uses a group.  Calls work in place on numpy arrays of any shape and strides.  Arguments
 no group could carry out are a ValueError or TypeError and change nothing.  Any other failure
 finishes the group: the links close, the other ranks wake, and later calls raise GroupClosed.
 Only a `recv` or `recv_bytes` that times out leaves the group usable.
+
+Where elements are reduced they are floats of 16, 32 or 64 bits or integers; dtype="bf16" says that
+those of a uint16 array are bfloat16.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Optional, Type, Union, final
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterable,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+    final,
+)
 
 import numpy as np
 
-from rlxdeploy.runtime.algorithm import gather
+from rlxdeploy.runtime.algorithm.elements import element_type, folded_type
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
-from rlxdeploy.runtime.algorithm.moves import Moves, Receive, Scratch, Send, as_bytes
-from rlxdeploy.runtime.algorithm.select import all_reduce
-from rlxdeploy.runtime.algorithm.tags import RESERVED_TAGS
+from rlxdeploy.runtime.algorithm.moves import as_bytes
+from rlxdeploy.runtime.algorithm.native_steps import split
 from rlxdeploy.runtime.arrays import flatten, write_back
-from rlxdeploy.runtime.errors import CollectiveTimeout, GroupClosed, LengthMismatch, NotSupported
-from rlxdeploy.runtime.link.base import Call, Links, begin, drive
+from rlxdeploy.runtime.errors import LengthMismatch
+from rlxdeploy.runtime.link.collectives import Collectives
+from rlxdeploy.runtime.membership import Membership
+from rlxdeploy.runtime.wire.header import Dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_REDUCIBLE = ("<f4", "<f8")
-
 
 @final
-class ProcessGroup:
+class ProcessGroup(Membership):
     """All ranks of a job, seen from one of them.
 
     *timeout* (seconds) bounds every call that names none of its own; *deterministic* is the
@@ -39,37 +53,15 @@ class ProcessGroup:
 
     def __init__(
         self,
-        links: Links,
+        wire: Collectives,
         *,
         timeout: float = 120.0,
         deterministic: bool = False,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        self._links, self._member = links, links.member
-        self._timeout, self._deterministic, self._on_close = timeout, deterministic, on_close
-        self._scratch = Scratch()
+        super().__init__(wire, timeout, on_close)
+        self._deterministic = deterministic
         self._to_self: Dict[int, Deque[bytes]] = {}
-        self._ended: Optional[str] = None
-
-    @property
-    def rank(self) -> int:
-        """This rank's number."""
-        return self._member.rank
-
-    @property
-    def world(self) -> int:
-        """How many ranks the group has."""
-        return self._member.world
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this is rank 0."""
-        return self.rank == 0
-
-    @property
-    def fully_linked(self) -> bool:
-        """Whether any two ranks can exchange messages; in a star of three only 0 has all links."""
-        return not self._member.hub
 
     def send(self, to: int, tag: int, array: NDArray[Any], timeout: Optional[float] = None) -> None:
         """Send the elements of *array* to rank *to*; returns once its memory may change."""
@@ -81,14 +73,16 @@ class ProcessGroup:
         """Fill *into* with the next message from *source* with *tag*; it must be of that size."""
         call = self._begin(f"recv from rank {source}", timeout, source, tag)
         flat = flatten(into, result=True)
+        place = as_bytes(flat)
         if source == self.rank:
             message = self._from_self(tag)
             if len(message) != flat.nbytes:
                 raise LengthMismatch(call.op, source, flat.nbytes, len(message))
-            as_bytes(flat)[:] = message
+            place[:] = message
         else:
-            receive = Receive(source, tag, as_bytes(flat))
-            self._guard(call, lambda: self._links.collect((receive,), call), usable_when_late=True)
+            self._guard(
+                call, lambda: self._wire.receive(source, tag, place, call), usable_when_late=True
+            )
         write_back(flat, into)
 
     def send_bytes(
@@ -104,9 +98,7 @@ class ProcessGroup:
             self._to_self.setdefault(tag, deque()).append(bytes(data))
             return
         whole = memoryview(data).cast("B")
-        self._fits(call.op, len(whole))
-        moves = iter((Send(to, tag, whole),))
-        self._guard(call, lambda: drive(self._links, moves, call))
+        self._guard(call, lambda: self._wire.send(to, tag, whole, call))
 
     def recv_bytes(self, source: int, tag: int, timeout: Optional[float] = None) -> bytes:
         """Return the next message from *source* with *tag*."""
@@ -114,14 +106,14 @@ class ProcessGroup:
         if source == self.rank:
             return self._from_self(tag)
         message = self._guard(
-            call, lambda: self._links.take(source, tag, call), usable_when_late=True
+            call, lambda: self._wire.take(source, tag, call), usable_when_late=True
         )
         return bytes(message)
 
     def barrier(self, timeout: Optional[float] = None) -> None:
         """Wait until every rank has called this."""
         call = self._begin("barrier", timeout, whole=True)
-        self._drive(call, gather.barrier(self._member))
+        self._guard(call, lambda: self._wire.barrier(call))
 
     def broadcast(
         self, array: NDArray[Any], root: int = 0, timeout: Optional[float] = None
@@ -129,8 +121,7 @@ class ProcessGroup:
         """Give every rank the *array* of rank *root*, which is the same size everywhere."""
         call = self._begin("broadcast", timeout, root)
         flat = flatten(array, result=self.rank != root)
-        self._fits(call.op, flat.nbytes)
-        self._drive(call, gather.broadcast(self._member, flat, root))
+        self._guard(call, lambda: self._wire.broadcast(flat, root, call))
         if self.rank != root:
             write_back(flat, array)
 
@@ -148,8 +139,7 @@ class ProcessGroup:
         if result.shape != shape or result.dtype != array.dtype:
             raise ValueError(f"all_gather: out must be {array.dtype} of shape {shape}")
         whole = flatten(result, result=True)
-        self._fits(call.op, whole.nbytes)
-        self._drive(call, gather.all_gather(self._member, flat, whole))
+        self._guard(call, lambda: self._wire.all_gather(flat, whole, call))
         write_back(whole, result)
         return result
 
@@ -160,104 +150,154 @@ class ProcessGroup:
         timeout: Optional[float] = None,
         *,
         deterministic: Optional[bool] = None,
+        dtype: Optional[str] = None,
     ) -> NDArray[Any]:
-        """Reduce *array* (float32 or float64) over all ranks, in place; return it.
+        """Reduce *array* over all ranks, in place; return it.
 
-        All ranks end with the same bits.  Deterministic mode sums float32 in float64; every rank
-        must choose alike.
+        All ranks end with the same bits.  Deterministic mode, on the rlx wire, sums float32 in
+        float64; every rank must choose alike.
         """
+        if dtype is None and self._express(array, kind, timeout):
+            return array
         call = self._begin("all_reduce", timeout, whole=True)
-        flat = flatten(array, result=True)
-        if flat.dtype.str not in _REDUCIBLE:
-            raise NotSupported(
-                f"all_reduce of {array.dtype} is not supported yet; use float32 or 64"
-            )
+        flat, elements = _reducible(array, dtype)
         exact = self._deterministic if deterministic is None else deterministic
-        self._fits(call.op, -(-flat.size // self.world) * np.float64().nbytes)
-        moves = all_reduce(self._member, flat, ReduceKind(kind), self._scratch, exact=exact)
-        self._drive(call, moves)
+        chosen = ReduceKind(kind)
+        self._guard(call, lambda: self._wire.all_reduce(flat, chosen, elements, call, exact=exact))
         write_back(flat, array)
         return array
 
-    def watch(self, seconds: float) -> None:
-        """Let *seconds* pass, and raise PeerLost as soon as a rank is lost."""
-        call = self._begin("waiting", seconds)
-        self._guard(call, lambda: self._links.watch(seconds), abort_on=Exception)
-
-    def close(self) -> None:
-        """Leave the group: what was sent still arrives, ranks that wait for this one wake."""
-        self._end("it was closed", self._links.close)
-
-    def abort(self) -> None:
-        """Leave the group at once; what is under way is thrown away."""
-        self._end("it was aborted", self._links.abort)
-
-    def __enter__(self) -> ProcessGroup:
-        return self
-
-    def __exit__(
+    def all_reduce_typed(
         self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abort()
-
-    def _begin(
-        self,
-        op: str,
-        timeout: Optional[float],
-        other: int = 0,
-        tag: int = 0,
+        array: NDArray[Any],
+        kind: ReduceKind = ReduceKind.SUM,
+        timeout: Optional[float] = None,
         *,
-        whole: bool = False,
-    ) -> Call:
-        if self._ended is not None:
-            raise GroupClosed(f"{op}: the group has ended: {self._ended}")
-        if not 0 <= other < self.world:
-            raise ValueError(f"{op}: ranks are 0..{self.world - 1}")
-        if not 0 <= tag < RESERVED_TAGS:
-            raise ValueError(f"{op}: tags are 0..{RESERVED_TAGS - 1:#x}, not {tag:#x}")
-        return begin(op, self._timeout if timeout is None else timeout, whole=whole)
+        dtype: Optional[str] = None,
+    ) -> NDArray[Any]:
+        """Do as `all_reduce`, on the rlx wire with the rounding of upstream's typed variant."""
+        call = self._begin("all_reduce_typed", timeout, whole=True)
+        flat, elements = _reducible(array, dtype)
+        chosen = ReduceKind(kind)
+        self._guard(call, lambda: self._wire.all_reduce_typed(flat, chosen, elements, call))
+        write_back(flat, array)
+        return array
 
-    def _fits(self, op: str, size: int) -> None:
-        if size > self._links.max_message:
-            most = self._links.max_message
-            raise ValueError(f"{op}: a message of {size} bytes; at most {most} go into one")
-
-    def _drive(self, call: Call, moves: Moves) -> None:
-        self._guard(call, lambda: drive(self._links, moves, call))
-
-    def _guard(
+    def reduce(
         self,
-        call: Call,
-        deed: Callable[[], Any],
+        array: NDArray[Any],
+        root: int = 0,
+        kind: ReduceKind = ReduceKind.SUM,
+        timeout: Optional[float] = None,
         *,
-        usable_when_late: bool = False,
-        abort_on: Type[BaseException] = BaseException,
-    ) -> Any:  # noqa: ANN401 - whatever the deed returns
-        """Carry out *deed*; if it fails the group ends, unless lateness leaves it usable."""
+        dtype: Optional[str] = None,
+    ) -> NDArray[Any]:
+        """Reduce *array* over all ranks into that of *root*; the others' stay as they are."""
+        call = self._begin("reduce", timeout, root, whole=True)
+        flat, elements = _reducible(array, dtype, result=self.rank == root)
+        chosen = ReduceKind(kind)
+        self._guard(call, lambda: self._wire.reduce(flat, root, chosen, elements, call))
+        if self.rank == root:
+            write_back(flat, array)
+        return array
+
+    def reduce_scatter(
+        self,
+        array: NDArray[Any],
+        kind: ReduceKind = ReduceKind.SUM,
+        timeout: Optional[float] = None,
+        *,
+        dtype: Optional[str] = None,
+    ) -> NDArray[Any]:
+        """Reduce *array*, flat, over all ranks; return this rank's part of the result.
+
+        Parts are near-equal, the first ones an element longer; *array* stays as it is.
+        """
+        call = self._begin("reduce_scatter", timeout, whole=True)
+        flat, elements = _reducible(array, dtype, result=False)
+        start, stop = split(0, flat.size, self.world, 1)[self.rank]
+        out = np.empty(stop - start, flat.dtype)
+        chosen = ReduceKind(kind)
+        self._guard(call, lambda: self._wire.reduce_scatter(flat, out, chosen, elements, call))
+        return out.astype(array.dtype, copy=False)
+
+    def all_to_all(self, array: NDArray[Any], timeout: Optional[float] = None) -> NDArray[Any]:
+        """Send array[i] to rank i; return an array whose row i came from rank i.
+
+        *array* has as many rows as there are ranks.
+        """
+        call = self._begin("all_to_all", timeout, whole=True)
+        flat = flatten(array)
+        if array.shape[:1] != (self.world,):
+            raise ValueError(f"all_to_all: {array.shape} has not {self.world} rows, one a rank")
+        out = np.empty(flat.size, flat.dtype)
+        self._guard(call, lambda: self._wire.all_to_all(flat, out, call))
+        return out.astype(array.dtype, copy=False).reshape(array.shape)
+
+    def all_to_all_v(
+        self, parts: Sequence[NDArray[Any]], timeout: Optional[float] = None
+    ) -> List[NDArray[Any]]:
+        """Send parts[i], of any length, to rank i; return what came, flat, by rank.
+
+        All parts on all ranks have one dtype.
+        """
+        call = self._begin("all_to_all_v", timeout, whole=True)
+        rows = [flatten(part) for part in parts]
+        if len(rows) != self.world or len({row.dtype for row in rows}) != 1:
+            raise ValueError(f"all_to_all_v: needs {self.world} parts of one dtype, one a rank")
+        got = self._guard(call, lambda: self._wire.all_to_all_v(rows, call))
+        return [row.astype(parts[0].dtype, copy=False) for row in got]
+
+    def ppermute(
+        self,
+        array: NDArray[Any],
+        pairs: Iterable[Tuple[int, int]],
+        timeout: Optional[float] = None,
+    ) -> NDArray[Any]:
+        """Send *array* along each (source, destination); return what came, zeros if nothing did.
+
+        Every rank names the same pairs; no rank is twice a source or twice a destination.
+        """
+        call = self._begin("ppermute", timeout, whole=True)
+        routes = _permutation(pairs, self.world)
+        flat = flatten(array)
+        out = np.zeros(flat.size, flat.dtype)
+        self._guard(call, lambda: self._wire.ppermute(flat, out, routes, call))
+        return out.astype(array.dtype, copy=False).reshape(array.shape)
+
+    def _express(self, array: NDArray[Any], kind: ReduceKind, timeout: Optional[float]) -> bool:
+        """Make an all_reduce the quickest way, if there is one for this call."""
+        if self._ended is not None or type(array) is not np.ndarray or not array.flags.writeable:
+            return False
         try:
-            return deed()
-        except CollectiveTimeout as error:
-            if not usable_when_late:
-                self._end(str(error), self._links.abort)
+            return self._wire.express(array, kind, self._timeout if timeout is None else timeout)
+        except BaseException as error:
+            self._abort(f"all_reduce failed: {error}")
             raise
-        except abort_on as error:
-            self._end(f"{call.op} failed: {error}", self._links.abort)
-            raise
-
-    def _end(self, why: str, how: Callable[[], None]) -> None:
-        if self._ended is None:
-            self._ended = why
-            how()
-            self._on_close()
 
     def _from_self(self, tag: int) -> bytes:
         waiting = self._to_self.get(tag)
         if not waiting:
             raise ValueError(f"this rank has sent itself nothing with tag {tag}")
         return waiting.popleft()
+
+
+def _reducible(
+    array: NDArray[Any], written: Optional[str], *, result: bool = True
+) -> Tuple[NDArray[Any], Dtype]:
+    """Return *array* flat, in the numpy dtype that it is folded as, and what it is on the wire."""
+    flat = flatten(array, result=result)
+    elements = element_type(flat.dtype, written)
+    return flat.view(folded_type(elements)), elements
+
+
+def _permutation(pairs: Iterable[Tuple[int, int]], world: int) -> Tuple[Tuple[int, int], ...]:
+    routes = tuple((int(source), int(to)) for source, to in pairs)
+    ranks = [rank for pair in routes for rank in pair]
+    once = all(len(set(side)) == len(routes) for side in zip(*routes))
+    if not once or not all(0 <= rank < world for rank in ranks):
+        raise ValueError(
+            f"ppermute: {routes} must be pairs of ranks 0..{world - 1}, each rank at most once a "
+            "source and at most once a destination"
+        )
+    return routes

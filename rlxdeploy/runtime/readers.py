@@ -10,6 +10,8 @@ from rlxdeploy.runtime.errors import SettingsError
 
 Reader = Callable[[str, str], Any]
 
+_MAX_NAME = 128
+
 # What Rust's `parse` takes for an unsigned integer; nothing here is over 20 digits.
 _INTEGER = re.compile(r"\+?[0-9]{1,20}")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
@@ -63,6 +65,13 @@ def filled_and_not_zero(_variable: str, said: str) -> bool:
 
 def words(_variable: str, said: str) -> str:
     """Take the text as it is."""
+    return said
+
+
+def name(variable: str, said: str) -> str:
+    """Read a name of at most 128 characters: it goes into the first message to every rank."""
+    if len(said) > _MAX_NAME:
+        raise SettingsError(variable, said, f"at most {_MAX_NAME} characters")
     return said
 
 

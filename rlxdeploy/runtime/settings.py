@@ -94,6 +94,13 @@ class Settings:
         return self.topology == "star"
 
     @property
+    def uses_key(self) -> bool:
+        """Whether ranks prove to one another that they hold the job's key."""
+        if self.security is None:
+            return self.wire == "native" and self.key_file is not None
+        return self.security == "psk"
+
+    @property
     def listen_address(self) -> Optional[Address]:
         """Where this rank listens: RLX_BIND, else its own PEERS entry; None where it does not."""
         if self.world == 1 or (self.star and self.rank):
@@ -113,8 +120,7 @@ class Settings:
             raise SettingsError("WORLD", str(self.world), f"1..{MAX_WORLD}")
         if not 0 <= self.rank < self.world:
             raise SettingsError("RANK", str(self.rank), f"0..{self.world - 1} (WORLD - 1)")
-        if self.wire == "rlx" and self.security == "psk":
-            raise SettingsError("RLX_SECURITY", "psk", "none, as the rlx wire knows no keys")
+        self._check_security()
         if self.bind is not None:
             readers.bind_address("RLX_BIND", self.bind)
         if not self.discover:
@@ -124,10 +130,14 @@ class Settings:
 
     def check_supported(self) -> None:
         """Raise NotSupported for what is understood but not carried out by this version."""
-        if self.wire != "rlx":
-            raise NotSupported(f"RLX_WIRE={self.wire} is not supported yet; allowed now: rlx")
         if self.discover:
             raise NotSupported("DISCOVER is not supported yet; write the addresses into PEERS")
+
+    def _check_security(self) -> None:
+        if self.wire == "rlx" and self.security == "psk":
+            raise SettingsError("RLX_SECURITY", "psk", "none, as the rlx wire knows no keys")
+        if self.security == "psk" and self.key_file is None:
+            raise SettingsError("RLX_KEY_FILE", None, "a file with the job's key of 64 hex digits")
 
     def _check_peers(self) -> None:
         written = ",".join(map(str, self.peers)) or None
@@ -149,8 +159,8 @@ _READERS: Tuple[Tuple[str, str, readers.Reader], ...] = (
     ("RLX_DETERMINISTIC_REDUCE", "deterministic", readers.filled_and_not_zero),
     ("RLX_WIRE", "wire", readers.one_of(WIRES)),
     ("RLX_SECURITY", "security", readers.one_of(SECURITIES)),
-    ("RLX_JOB", "job", readers.words),
-    ("RLX_PLAN", "plan", readers.words),
+    ("RLX_JOB", "job", readers.name),
+    ("RLX_PLAN", "plan", readers.name),
     ("RLX_BIND", "bind", readers.bind_address),
     ("RLX_KEY_FILE", "key_file", readers.path),
     ("RLX_STATE_FILE", "state_file", readers.path),

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Ty
 
 from rlxdeploy.runtime.group import ProcessGroup
 from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.exchange import Exchange
 from rlxdeploy.runtime.link.memory import Hub
 from rlxdeploy.runtime.node import Node
 
@@ -26,6 +27,7 @@ class Kind(NamedTuple):
     name: str
     topology: str
     host: Optional[str] = None
+    wire: str = "rlx"
 
 
 def fresh_host() -> str:
@@ -139,11 +141,13 @@ def start(kind: Kind, world: int, limits: Optional[Limits] = None, **more: str) 
     """Let *world* ranks join."""
     if kind.host is None:
         hub = Hub(world, star=kind.topology == "star")
-        return Cluster([ProcessGroup(links, timeout=PATIENCE_S) for links in hub.links()])
+        return Cluster([ProcessGroup(Exchange(links), timeout=PATIENCE_S) for links in hub.links()])
     host = fresh_host() if kind.host == "127" else kind.host
     peers = peers_on(host, world)
     nodes = [
-        Node.from_env(environment(rank, peers, kind.topology, **more), limits=limits)
+        Node.from_env(
+            environment(rank, peers, kind.topology, RLX_WIRE=kind.wire, **more), limits=limits
+        )
         for rank in range(world)
     ]
     return Cluster(in_threads([node.timeout(PATIENCE_S).connect for node in nodes]))
@@ -155,4 +159,15 @@ TCP_MESH = Kind("tcp4-mesh", "mesh", "127")
 TCP_STAR = Kind("tcp4-star", "star", "127")
 TCP6_MESH = Kind("tcp6-mesh", "mesh", "::1")
 TCP6_STAR = Kind("tcp6-star", "star", "::1")
-KINDS = (MEMORY_MESH, MEMORY_STAR, TCP_MESH, TCP_STAR, TCP6_MESH, TCP6_STAR)
+NATIVE_MESH = Kind("native-mesh", "mesh", "127", "native")
+NATIVE_STAR = Kind("native-star", "star", "127", "native")
+KINDS = (
+    MEMORY_MESH,
+    MEMORY_STAR,
+    TCP_MESH,
+    TCP_STAR,
+    TCP6_MESH,
+    TCP6_STAR,
+    NATIVE_MESH,
+    NATIVE_STAR,
+)

@@ -170,7 +170,8 @@ def test_the_watchdog_is_fed_by_meetings_of_all(fleet: MakeFleet) -> None:
 
 REFUSED: Dict[str, Dict[str, str]] = {
     "TOPOLOGY": {"TOPOLOGY": "ring"},
-    "RLX_WIRE": {"RLX_WIRE": "native"},
+    "RLX_WIRE": {"RLX_WIRE": "mpi"},
+    "RLX_KEY_FILE": {"RLX_WIRE": "native", "RLX_KEY_FILE": "/nowhere/to/be/found"},
     "DISCOVER": {"DISCOVER": "1"},
     "RLX_SECURITY": {"RLX_BIND": "192.0.2.1"},
     "RLX_STATE_FILE": {"RLX_STATE_FILE": "/nowhere/to/be/found"},

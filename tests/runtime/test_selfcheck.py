@@ -14,6 +14,7 @@ from rlxdeploy.runtime.algorithm.tags import Tag
 from rlxdeploy.runtime.errors import GroupError, PlanMismatch, SelfCheckFailed
 from rlxdeploy.runtime.group import ProcessGroup
 from rlxdeploy.runtime.link.base import Call
+from rlxdeploy.runtime.link.exchange import Exchange
 from rlxdeploy.runtime.link.memory import Hub, MemoryLinks
 from rlxdeploy.runtime.selfcheck import ELEMENTS, Checked, Wishes, contribution, self_check
 from tests.runtime.cluster import KINDS, Cluster, Kind, in_threads, outcome, start
@@ -84,7 +85,7 @@ def test_a_build_that_spoils_one_contribution_fails(
     spoilt_by = WORLD - 1
     links: List[MemoryLinks] = Hub(WORLD, star=star).links()
     links[spoilt_by] = BrokenLinks(links[spoilt_by], tag, spoil)
-    groups = [ProcessGroup(each, timeout=5) for each in links]
+    groups = [ProcessGroup(Exchange(each), timeout=5) for each in links]
 
     def checked(group: ProcessGroup) -> Any:  # noqa: ANN401 - what came of it
         try:
@@ -101,7 +102,7 @@ def test_a_build_that_spoils_one_contribution_fails(
 
 def test_ranks_of_different_plans_refuse_one_another() -> None:
     """Each rank is told what the others brought."""
-    cluster = Cluster([ProcessGroup(links) for links in Hub(2).links()])
+    cluster = Cluster([ProcessGroup(Exchange(links)) for links in Hub(2).links()])
     failures = in_threads(
         [outcome(partial(check, group, f"plan {group.rank}")) for group in cluster.groups]
     )
@@ -113,7 +114,7 @@ def test_ranks_of_different_plans_refuse_one_another() -> None:
 
 def test_all_follow_the_most_impatient_watchdog() -> None:
     """One rank's wish for a sign of life, or for a benchmark, binds everybody."""
-    cluster = Cluster([ProcessGroup(links) for links in Hub(3).links()])
+    cluster = Cluster([ProcessGroup(Exchange(links)) for links in Hub(3).links()])
     wishes = (Wishes(), Wishes(9.0), Wishes(3.0, bench=True))
     agreed = cluster.run(lambda group: check(group, "", wishes[group.rank]))
 

@@ -62,7 +62,11 @@ ACCEPTED: Dict[str, Any] = {
     "deterministic": ({"RLX_DETERMINISTIC_REDUCE": "yes"}, "deterministic", True),
     "deterministic-0": ({"RLX_DETERMINISTIC_REDUCE": "0"}, "deterministic", False),
     "deterministic-empty": ({"RLX_DETERMINISTIC_REDUCE": ""}, "deterministic", False),
-    "native": ({"RLX_WIRE": "native", "RLX_SECURITY": "psk"}, "wire", "native"),
+    "native": (
+        {"RLX_WIRE": "native", "RLX_SECURITY": "psk", "RLX_KEY_FILE": "/k"},
+        "wire",
+        "native",
+    ),
     "seconds": ({"RLX_JOIN_TIMEOUT": "2.5"}, "join_timeout", 2.5),
     "own-address": ({**PAIR, "RANK": "1"}, "listen_address", Address("127.0.0.1", 29501)),
     "bind-host": ({**PAIR, "RLX_BIND": "::1"}, "listen_address", Address("::1", 29500)),
@@ -131,7 +135,6 @@ def test_a_wrong_value_names_its_variable_and_what_is_allowed(
 @pytest.mark.parametrize(
     ("environ", "says"),
     [
-        ({**PAIR, "RLX_WIRE": "native"}, "RLX_WIRE=native is not supported yet"),
         ({"WORLD": "2", "DISCOVER": "1"}, "DISCOVER is not supported yet"),
     ],
 )

@@ -7,7 +7,7 @@ import errno
 import os
 import socket
 import threading
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, Callable, List, Optional, Tuple, Union
 
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.limits import Limits
@@ -27,6 +27,8 @@ class Dial:
         self.sock: Optional[socket.socket] = None
         self._hello, self._limits, self._peer_timeout = hello(own_rank), limits, peer_timeout
         self._delay = limits.redial_min_s
+        # Is shown the socket and where it will go, before it goes there.
+        self.prepare: Callable[[socket.socket, Tuple[Any, ...]], None] = lambda _sock, _where: None
         self.wake_at = 0.0
 
     def start(self, now: float) -> Optional[str]:
@@ -36,6 +38,7 @@ class Dial:
             family, where = _resolve(self.address, self._limits.dial_s)
             self.sock = socket.socket(family, socket.SOCK_STREAM)
             tune(self.sock, self._peer_timeout, self._limits)
+            self.prepare(self.sock, where)
             begun = self.sock.connect_ex(where)
         except OSError as error:
             return self.fail(now, error.strerror or str(error))

@@ -14,7 +14,8 @@ from zlib import crc32
 import numpy as np
 
 from rlxdeploy.runtime.algorithm.elements import folded_type, wire_type
-from rlxdeploy.runtime.algorithm.moves import as_bytes
+from rlxdeploy.runtime.algorithm.fold import ReduceKind
+from rlxdeploy.runtime.algorithm.moves import Member, as_bytes
 from rlxdeploy.runtime.algorithm.native_fold import Fold, make_fold, no_fold
 from rlxdeploy.runtime.algorithm.native_select import Plan, plan, plan_routes
 from rlxdeploy.runtime.algorithm.native_steps import Shape
@@ -22,6 +23,7 @@ from rlxdeploy.runtime.errors import NoLink, WireError
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.channel import SMALL, Channel
+from rlxdeploy.runtime.link.collectives import Collectives, Inadmissible, Pairs
 from rlxdeploy.runtime.link.drive import Driver, Job
 from rlxdeploy.runtime.link.express import Express
 from rlxdeploy.runtime.link.inlet import Spin
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 _EMPTY: NDArray[np.uint8] = np.empty(0, np.uint8)
 
 
-_Like = Tuple["np.dtype[Any]", Tuple[int, ...], int]
+_Prepared = Tuple[ReduceKind, Optional[Express]]
+_MOST_PREPARED = 1024
 
 
 class _What(NamedTuple):
@@ -49,7 +52,7 @@ class _What(NamedTuple):
     root: int = 0
 
 
-class Native:
+class Native(Collectives):
     """One rank's end of a group on the native wire."""
 
     def __init__(
@@ -61,25 +64,25 @@ class Native:
         peer_timeout: float,
     ) -> None:
         self.shape = shape
+        self.member = Member(shape.rank, shape.world, shape.star)
         self._limits = limits
         self._vigil = Vigil(shape.rank, channels, limits, peer_timeout)
         self._driver = Driver(self._vigil, limits, spin)
         self._kept: NDArray[np.uint8] = np.empty(0, np.uint8)
         self._folds: Dict[Tuple[int, int], Fold] = {}
-        self._expresses: Dict[_Like, Optional[Express]] = {}
+        self._prepared: Dict[Tuple[np.dtype[Any], Tuple[int, ...]], _Prepared] = {}
         self._sequence = 0
 
-    def express(self, array: NDArray[Any], kind: int, seconds: float) -> bool:
+    def express(self, array: NDArray[Any], kind: ReduceKind, seconds: float) -> bool:
         """all_reduce *array* in place if it is small, plain, and there are two ranks."""
-        like = (array.dtype, array.shape, kind)
-        try:
-            found = self._expresses[like]
-        except KeyError:
-            found = self._expresses[like] = self._make_express(array, kind)
-        if found is None:
+        prepared = self._prepared.get((array.dtype, array.shape))
+        if prepared is None or prepared[0] is not kind:
+            prepared = self._prepare(array, kind)
+        express = prepared[1]
+        if express is None:
             return False
         self._sequence += 1
-        found.reduce(array, self._sequence, seconds)
+        express.reduce(array, self._sequence, seconds)
         return True
 
     def barrier(self, call: Call) -> None:
@@ -96,21 +99,37 @@ class Native:
         what = _What(Op.ALL_GATHER, wire_type(data.dtype), data.nbytes)
         self._run(what, plan(self.shape, what.op, what.dtype, what.total), (out, data), call)
 
-    def all_reduce(self, data: NDArray[Any], kind: Kind, dtype: Dtype, call: Call) -> None:
+    def all_reduce(
+        self,
+        data: NDArray[Any],
+        kind: ReduceKind,
+        dtype: Dtype,
+        call: Call,
+        *,
+        exact: bool = False,  # noqa: ARG002 - upstream's mode; here the order never varies
+    ) -> None:
         """Reduce *data* over all ranks, in place."""
-        what = _What(Op.ALL_REDUCE, dtype, data.nbytes, kind)
+        what = _What(Op.ALL_REDUCE, dtype, data.nbytes, Kind[kind.name])
         self._run(what, plan(self.shape, what.op, dtype, what.total), (data,), call)
 
-    def reduce(self, data: NDArray[Any], root: int, kind: Kind, dtype: Dtype, call: Call) -> None:
+    def all_reduce_typed(
+        self, data: NDArray[Any], kind: ReduceKind, dtype: Dtype, call: Call
+    ) -> None:
+        """Reduce *data* over all ranks, in place: typed is what this wire always is."""
+        self.all_reduce(data, kind, dtype, call)
+
+    def reduce(
+        self, data: NDArray[Any], root: int, kind: ReduceKind, dtype: Dtype, call: Call
+    ) -> None:
         """Reduce *data* over all ranks at *root*, in place; the others' stays as it is."""
-        what = _What(Op.REDUCE, dtype, data.nbytes, kind, root)
+        what = _What(Op.REDUCE, dtype, data.nbytes, Kind[kind.name], root)
         self._run(what, plan(self.shape, what.op, dtype, what.total, root), (data,), call)
 
     def reduce_scatter(
-        self, data: NDArray[Any], out: NDArray[Any], kind: Kind, dtype: Dtype, call: Call
+        self, data: NDArray[Any], out: NDArray[Any], kind: ReduceKind, dtype: Dtype, call: Call
     ) -> None:
         """Reduce *data* over all ranks; *out* is this rank's share of the near-equal split."""
-        what = _What(Op.REDUCE_SCATTER, dtype, data.nbytes, kind)
+        what = _What(Op.REDUCE_SCATTER, dtype, data.nbytes, Kind[kind.name])
         self._run(what, plan(self.shape, what.op, dtype, what.total), (out, data), call)
 
     def all_to_all(self, data: NDArray[Any], out: NDArray[Any], call: Call) -> None:
@@ -140,7 +159,7 @@ class Native:
         self,
         data: NDArray[Any],
         out: NDArray[Any],
-        pairs: Tuple[Tuple[int, int], ...],
+        pairs: Pairs,
         call: Call,
     ) -> None:
         """Send *data* along every (source, destination); *out* stays where none leads here."""
@@ -149,17 +168,24 @@ class Native:
         self._run(what, plan_routes(self.shape, what.op, what.total, pairs), (out, data), call)
 
     def send(self, to: int, tag: int, data: memoryview, call: Call) -> None:
-        """Send a message to rank *to*; returns once its memory may change."""
+        """Send a message; returns once its memory may change."""
+        if len(data) > self._limits.max_payload:
+            most = self._limits.max_payload
+            raise Inadmissible(f"{call.op}: {len(data)} bytes; at most {most} go into a message")
         self._driver.send(self._linked(to), tag, data, call)
 
-    def take(
-        self, source: int, tag: int, into: Optional[memoryview], call: Call
-    ) -> Optional[memoryview]:
-        """Receive the next message with *tag* from *source* into *into*, or return it.
+    def receive(self, source: int, tag: int, into: memoryview, call: Call) -> None:
+        """Fill *into* with the next message, which must be of that size.
 
         A CollectiveTimeout leaves the group usable unless the message had begun to come.
         """
-        return self._driver.take(self._linked(source), tag, into, call)
+        self._driver.take(self._linked(source), tag, into, call)
+
+    def take(self, source: int, tag: int, call: Call) -> memoryview:
+        """Return the next message, of any length; lateness is as for `receive`."""
+        message = self._driver.take(self._linked(source), tag, None, call)
+        assert message is not None, "no place was given"  # noqa: S101 - cannot happen
+        return message
 
     def watch(self, seconds: float) -> None:
         """Let *seconds* pass; raise PeerLost as soon as a rank is lost or leaves."""
@@ -195,16 +221,23 @@ class Native:
             self._folds[key] = make_fold(kind, dtype)
         return self._folds[key]
 
-    def _make_express(self, array: NDArray[Any], kind: int) -> Optional[Express]:
+    def _prepare(self, array: NDArray[Any], kind: ReduceKind) -> _Prepared:
+        """Prepare for calls with arrays like this one, of which a program has few."""
+        if len(self._prepared) >= _MOST_PREPARED:
+            self._prepared.clear()
+        prepared = (kind, self._make_express(array, Kind[kind.name]))
+        self._prepared[array.dtype, array.shape] = prepared
+        return prepared
+
+    def _make_express(self, array: NDArray[Any], kind: Kind) -> Optional[Express]:
         dtype = wire_type(array.dtype)
-        narrow = dtype in {Dtype.BYTES, Dtype.FLOAT16, Dtype.BFLOAT16}
-        if self.shape.world != 2 or narrow or array.nbytes > SMALL or not array.dtype.isnative:  # noqa: PLR2004 - a pair
+        wide = dtype not in {Dtype.BYTES, Dtype.FLOAT16, Dtype.BFLOAT16} and array.dtype.isnative
+        if len(self._vigil.channels) != 1 or not wide or array.nbytes > SMALL:
             return None
-        ranks = 2 if kind == Kind.MEAN else 0
         (channel,) = self._vigil.channels.values()
+        folding = (self._fold(kind, dtype), 2 if kind == Kind.MEAN else 0)
         word = Header(Op.ALL_REDUCE, kind, dtype).word
-        like = (array.dtype, array.shape)
-        return Express(self._driver, channel, word, like, (self._fold(kind, dtype), ranks))
+        return Express(self._driver, channel, word, (array.dtype, array.shape), folding)
 
     def _check_counts(self, table: Sequence[Sequence[int]], unit: int) -> None:
         for rank, row in enumerate(table):

@@ -37,14 +37,14 @@ _FRAME = Struct("<4sBBH")
 _HELLO, _PROOF, _VERDICT = 1, 2, 3
 _PROOF_BYTES = hashlib.sha256().digest_size
 # What both ends must have alike, in the words of the error.
-_SHARED = ("job", "plan", "world", "security", "roster")
+_SHARED = ("job", "plan", "world", "security")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a rank is: *incarnation* differs at each start, *roster* names the group being formed.
+    """Who a rank is: *incarnation* differs at each start, *host* is alike on one machine.
 
-    *host* is alike for ranks on one machine, which has *cores*.
+    That machine has *cores* for the rank to use.
     """
 
     job: str
@@ -53,7 +53,6 @@ class Identity:
     rank: int
     incarnation: str
     security: str
-    roster: str = ""
     host: str = ""
     cores: int = 1
 

@@ -44,6 +44,11 @@ class Op(IntEnum):
     GOT = 67
     ABORT = 128
     GOODBYE = 129
+    # While the group forms, between rank 0 and the others.
+    WAIT = 130
+    ROSTER = 131
+    READY = 132
+    GO = 133
 
 
 class Kind(IntEnum):
@@ -82,7 +87,7 @@ class Dtype(IntEnum):
 _SIZES = (1, 2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8)
 _OPS = {int(op): op for op in Op}
 _ROOTED = {Op.BROADCAST, Op.REDUCE}
-_SIZELESS = {Op.BARRIER, Op.ALL_TO_ALL_V, Op.GOODBYE, Op.ABORT}
+_SIZELESS = {Op.BARRIER, Op.ALL_TO_ALL_V, *(op for op in Op if op >= Op.ABORT)}
 
 
 class Header(NamedTuple):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from rlxdeploy.runtime.algorithm.elements import wire_type
+from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.native_steps import split
 from rlxdeploy.runtime.link.native import Native
-from rlxdeploy.runtime.wire.header import Dtype, Kind
+from rlxdeploy.runtime.wire.header import Dtype
 from tests.runtime.native.ranks import TINY, call, group, results
 
 Data = List["np.ndarray[Any, Any]"]
@@ -25,14 +26,14 @@ def share(data: np.ndarray[Any, Any], rank: int, world: int) -> np.ndarray[Any, 
 
 def all_reduce(native: Native, data: Data) -> Tuple[Any, Any]:
     mine = data[native.shape.rank].copy()
-    native.all_reduce(mine, Kind.SUM, F32, call())
+    native.all_reduce(mine, ReduceKind.SUM, F32, call())
     return mine, sum(data)
 
 
 def reduce(native: Native, data: Data) -> Tuple[Any, Any]:
     rank, root = native.shape.rank, native.shape.world - 1
     mine = data[rank].copy()
-    native.reduce(mine, root, Kind.SUM, F32, call())
+    native.reduce(mine, root, ReduceKind.SUM, F32, call())
     return mine, sum(data) if rank == root else data[rank]
 
 
@@ -40,7 +41,7 @@ def reduce_scatter(native: Native, data: Data) -> Tuple[Any, Any]:
     rank, world = native.shape.rank, native.shape.world
     expected = share(np.asarray(sum(data)), rank, world)
     mine = np.empty(expected.size, np.float32)
-    native.reduce_scatter(data[rank], mine, Kind.SUM, F32, call())
+    native.reduce_scatter(data[rank], mine, ReduceKind.SUM, F32, call())
     return mine, expected
 
 
@@ -104,7 +105,7 @@ COLLECTIVES: Dict[str, Body] = {
         barrier,
     )
 }
-KINDS = (Kind.SUM, Kind.MEAN, Kind.MAX, Kind.MIN)
+KINDS = (ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MAX, ReduceKind.MIN)
 # Elements: nothing, fewer than ranks, one message, a whole exchange, several chunks and a rest.
 SIZES = (0, 3, 1000, 60_000, 333_333)
 
@@ -161,12 +162,14 @@ def test_long_arrays_go_window_by_window() -> None:
 @pytest.mark.parametrize("size", [5, 50_000, 400_000])
 @pytest.mark.parametrize("world", [2, 3, 4])
 @pytest.mark.parametrize(
-    "kind", [Kind.SUM, Kind.MEAN, Kind.MAX, Kind.MIN], ids=lambda kind: kind.name
+    "kind",
+    [ReduceKind.SUM, ReduceKind.MEAN, ReduceKind.MAX, ReduceKind.MIN],
+    ids=lambda kind: kind.name,
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bf16"])
 def test_all_ranks_end_with_the_same_bits(
     dtype: str,
-    kind: Kind,
+    kind: ReduceKind,
     world: int,
     size: int,
     crowded: bool,  # noqa: FBT001 - a case

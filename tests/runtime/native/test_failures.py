@@ -8,6 +8,7 @@ from typing import Callable, Dict, List, Optional, Tuple, Type
 import numpy as np
 import pytest
 
+from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import as_bytes
 from rlxdeploy.runtime.errors import (
     CollectiveMismatch,
@@ -18,13 +19,13 @@ from rlxdeploy.runtime.errors import (
     PeerLost,
 )
 from rlxdeploy.runtime.link.native import Native
-from rlxdeploy.runtime.wire.header import Dtype, Kind
+from rlxdeploy.runtime.wire.header import Dtype
 from tests.runtime.native.ranks import TINY, call, each, group, results
 
 Deed = Callable[[Native], None]
 
 
-def reduced(size: int, dtype: Dtype = Dtype.FLOAT32, kind: Kind = Kind.SUM) -> Deed:
+def reduced(size: int, dtype: Dtype = Dtype.FLOAT32, kind: ReduceKind = ReduceKind.SUM) -> Deed:
     def deed(native: Native) -> None:
         native.all_reduce(np.zeros(size, dtype.name.lower()), kind, dtype, call("all_reduce"))
 
@@ -61,7 +62,7 @@ MISMATCHES: Dict[str, Tuple[Deed, Deed, str, str]] = {
         "4 float32",
         "2 float64",
     ),
-    "kinds": (reduced(4), reduced(4, kind=Kind.MAX), "all_reduce(sum)", "all_reduce(max)"),
+    "kinds": (reduced(4), reduced(4, kind=ReduceKind.MAX), "all_reduce(sum)", "all_reduce(max)"),
     "operations": (met, reduced(4), "barrier, call 1", "all_reduce(sum) of 4"),
     "nothing against something": (reduced(0), reduced(1), "of 0 float32", "of 1 float32"),
 }
@@ -162,7 +163,7 @@ def test_all_name_the_rank_that_hangs(star: bool) -> None:  # noqa: FBT001 - a c
             return None
         with pytest.raises(CollectiveTimeout) as caught:
             native.all_reduce(
-                np.zeros(4, np.float32), Kind.SUM, Dtype.FLOAT32, call("all_reduce", 0.3)
+                np.zeros(4, np.float32), ReduceKind.SUM, Dtype.FLOAT32, call("all_reduce", 0.3)
             )
         return caught.value.missing
 
@@ -221,9 +222,9 @@ def test_messages_wait_for_who_asks_for_them() -> None:
         native.send(other, 3, as_bytes(big), call())
         native.barrier(call())
         into = np.empty_like(big)
-        native.take(other, 3, as_bytes(into), call())
+        native.receive(other, 3, as_bytes(into), call())
         assert (into == big).all()
-        return [bytes(native.take(other, tag, None, call()) or b"") for tag in (2, 1)]
+        return [bytes(native.take(other, tag, call())) for tag in (2, 1)]
 
     with group(2, buffers=TINY) as natives:
         assert results(natives, body) == [[b"2", b"1"]] * 2
@@ -235,7 +236,7 @@ def test_a_message_that_comes_too_late_leaves_the_group_usable() -> None:
     def body(native: Native, rank: int) -> None:
         if rank == 1:
             with pytest.raises(CollectiveTimeout):
-                native.take(0, 7, None, call("recv", 0.1))
+                native.take(0, 7, call("recv", 0.1))
         native.barrier(call())
 
     with group(2) as natives:
@@ -245,8 +246,8 @@ def test_a_message_that_comes_too_late_leaves_the_group_usable() -> None:
 @pytest.mark.parametrize(
     ("deed", "error"),
     [
-        (lambda native: native.take(1, 7, memoryview(bytearray(3)), call()), LengthMismatch),
-        (lambda native: native.take(2, 7, None, call()), NoLink),
+        (lambda native: native.receive(1, 7, memoryview(bytearray(3)), call()), LengthMismatch),
+        (lambda native: native.take(2, 7, call()), NoLink),
     ],
     ids=["length", "link"],
 )

@@ -1,0 +1,202 @@
+"""Bring-up on the native wire: rank 0 says who the group is.
+
+Once rank 0 has a link to every rank it names them all by their incarnations.  Links to incarnations
+it did not name are closed and made again; when each rank has said that it has all its links, rank 0
+lets all go.  So a rank that restarts meanwhile is in the group on every rank or on none.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import Any, Dict, NamedTuple, NoReturn, Sequence
+
+from rlxdeploy.runtime.errors import JoinTimeout, PeerLost, WireError
+from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.assembly import Assembly, Link
+from rlxdeploy.runtime.link.form import Onlooker, Place
+from rlxdeploy.runtime.link.sockets import is_open, why
+from rlxdeploy.runtime.link.tcp import Connection
+from rlxdeploy.runtime.wire.header import Op
+from rlxdeploy.runtime.wire.muster import (
+    Muster,
+    crowded,
+    decode_roster,
+    decode_wait,
+    encode,
+    encode_roster,
+    encode_wait,
+)
+
+_TOKEN_BYTES = 16
+
+
+class Formed(NamedTuple):
+    """A connection for every rank this one has a link to, and whether ranks share cores."""
+
+    connections: Dict[int, Connection]
+    crowded: bool
+
+
+class Joining:
+    """One rank's part in forming a native group; `run` may be called again after a failure."""
+
+    def __init__(
+        self, place: Place, assembly: Assembly, limits: Limits, onlooker: Onlooker
+    ) -> None:
+        self._place, self._assembly = place, assembly
+        self._limits, self._onlooker = limits, onlooker
+        self._muster = Muster("", (), crowded=False)
+        self._gone = False
+
+    def run(self, deadline: float, seconds: float) -> Formed:
+        """Return the links of the group.
+
+        Raises, at the *deadline*, HandshakeRefused where a missing rank was refused, else
+        JoinTimeout; at any time PeerLost where a rank is lost the moment the group has formed.
+        """
+        assembly = self._assembly
+        assembly.start()
+        self._muster, self._gone = Muster("", (), crowded=False), self._place.world == 1
+        told: Sequence[int] = ()
+        try:
+            while not self._gone:
+                if tuple(self._missing()) != told:
+                    told = tuple(self._missing())
+                    self._onlooker.missing(told)
+                now = time.monotonic()
+                if now >= deadline:
+                    self._raise_late(seconds)
+                for rank, link in assembly.turn(now, deadline):
+                    self._hear(rank, link)
+                self._go_on()
+        except BaseException:
+            assembly.hang_up()
+            raise
+        links, assembly.links = assembly.links, {}
+        assembly.hang_up()
+        connections = {rank: Connection(link.sock, link.address) for rank, link in links.items()}
+        return Formed(connections, self._muster.crowded)
+
+    def close(self) -> None:
+        """Stop listening and dialling; links handed out are not touched."""
+        self._assembly.close()
+
+    def _missing(self) -> Dict[int, str]:
+        """Return who is missing here, or else where rank 0 is, and why."""
+        reasons = self._assembly.roster.reasons()
+        leader = self._assembly.links.get(0)
+        if reasons or leader is None:
+            return reasons
+        return {rank: f"rank 0 says: {reason}" for rank, reason in leader.elsewhere.items()}
+
+    def _hear(self, rank: int, link: Link) -> None:
+        """Send what waits, take in what came; part where the link has ended."""
+        try:
+            if link.out:
+                link.out = link.out[link.sock.send(link.out) :]
+            if self._place.rank == 0 or rank == 0:
+                self._read(rank, link)
+            elif not is_open(link.sock):
+                self._assembly.part(rank, link, "it closed the connection")
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._assembly.part(rank, link, why(error))
+        except WireError as error:
+            self._assembly.part(rank, link, str(error))
+
+    def _read(self, rank: int, link: Link) -> None:
+        while not self._gone:
+            data = link.sock.recv(link.mail.wanted)
+            if not data:
+                raise WireError("it closed the connection")
+            message = link.mail.feed(data)
+            if message is not None:
+                self._take(rank, link, *message)
+
+    def _take(self, rank: int, link: Link, op: Op, content: Any) -> None:  # noqa: ANN401 - as read
+        if rank and op == Op.READY:
+            link.ready = content == link.named
+        elif rank == 0 and op == Op.WAIT:
+            link.elsewhere, link.muster, link.ready = decode_wait(content), None, False
+        elif rank == 0 and op == Op.ROSTER:
+            link.elsewhere, link.muster, link.ready = {}, decode_roster(content), False
+            if len(link.muster.incarnations) != self._place.world:
+                raise WireError(f"it named a group of {len(link.muster.incarnations)} ranks")
+        elif rank == 0 and op == Op.GO and link.muster and content == link.muster.token:
+            self._depart(link.muster)
+        else:
+            raise WireError(f"it said {op.name} out of turn")
+
+    def _depart(self, muster: Muster) -> None:
+        for rank, reason in self._assembly.roster.reasons().items():
+            raise PeerLost(rank, "the group has just formed", "joining", reason)
+        self._muster, self._gone = muster, True
+
+    def _go_on(self) -> None:
+        if self._place.rank == 0:
+            self._lead()
+            return
+        leader = self._assembly.links.get(0)
+        if leader is not None and leader.muster is not None and not self._gone:
+            self._follow(leader, leader.muster)
+
+    def _lead(self) -> None:
+        """As rank 0: name the group once all are here, and let it go once all are ready."""
+        links, roster = self._assembly.links, self._assembly.roster
+        if not roster.complete:
+            self._muster = Muster("", (), crowded=False)
+            self._tell_who_is_missing(roster.reasons())
+            return
+        peers = [self._assembly.own, *(links[rank].peer for rank in sorted(links))]
+        names = tuple(peer.incarnation for peer in peers)
+        if self._muster.incarnations != names:
+            self._muster = Muster(os.urandom(_TOKEN_BYTES).hex(), names, crowded(peers))
+        for link in links.values():
+            if link.named != self._muster.token:
+                link.named, link.ready = self._muster.token, False
+                link.out += encode_roster(self._muster)
+        if all(link.ready for link in links.values()):
+            self._let_go(links)
+
+    def _tell_who_is_missing(self, reasons: Dict[int, str]) -> None:
+        for link in self._assembly.links.values():
+            if link.named or link.elsewhere != reasons:
+                link.named, link.elsewhere = "", reasons
+                link.out += encode_wait(reasons)
+
+    def _follow(self, leader: Link, muster: Muster) -> None:
+        """As any other rank: part with who was not named, and say so once all links are there."""
+        for rank, link in tuple(self._assembly.links.items()):
+            if link.peer.incarnation != muster.incarnations[rank]:
+                self._assembly.part(rank, link, "that incarnation is not in the group")
+        if self._assembly.roster.complete and not leader.ready:
+            leader.ready = True
+            leader.out += encode(Op.READY, muster.token)
+
+    def _let_go(self, links: Dict[int, Link]) -> None:
+        """Hand the last words of rank 0 to the kernel: they are few, and all read them."""
+        self._gone = True
+        until = time.monotonic() + self._limits.linger_s
+        for link in links.values():
+            link.out += encode(Op.GO, self._muster.token)
+            while link.out and time.monotonic() < until:
+                poll = select.poll()
+                poll.register(link.sock, select.POLLOUT)
+                poll.poll(max(1, int((until - time.monotonic()) * 1000)))
+                try:
+                    link.out = link.out[link.sock.send(link.out) :]
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    # The group's first call says who was lost.
+                    break
+
+    def _raise_late(self, seconds: float) -> NoReturn:
+        for rank in self._assembly.roster.missing:
+            if rank in self._assembly.refusals:
+                raise self._assembly.refusals[rank]
+        missing = self._missing() or {0: "it has not said that the group is whole"}
+        raise JoinTimeout(seconds, missing, self._assembly.strangers)
