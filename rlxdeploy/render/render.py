@@ -70,7 +70,7 @@ class _Renderer:
         ranks = tuple(seat.rank for seat in seats)
         theirs = job_files(placed, ranks, self._group, self._inputs, self._templates)
         process = placed.launch == Launch.PROCESS
-        released = [self._env(placed, seat) for seat in seats]
+        released = [self._env(placed, seat) for seat in seats] or [self._held()]
         installed: Iterable[RemoteFile] = ()
         if process:
             released += [process_file(placed, seat, self._service, self.plan) for seat in seats]
@@ -88,6 +88,10 @@ class _Renderer:
         around = Around(self._resolution, self._peers, self._job, placed.tree, self.plan, archive)
         sections = rank_sections(seat, around)
         return env_file(seat, sections, self._resolution, self._inputs, self._templates)
+
+    def _held(self) -> RemoteFile:
+        """Return what keeps the archive in the store of a host where no rank's file names it."""
+        return RemoteFile("env/stored", f"{self._digest}\n".encode(), 0o600, "rlxdeploy")
 
     def _archive(self, placed: Placed, ranks: tuple[int, ...]) -> RemoteFile:
         return RemoteFile(

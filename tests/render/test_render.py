@@ -253,12 +253,14 @@ def test_a_rank_with_an_interpreter_of_its_own_has_a_drop_in() -> None:
 
 
 def test_a_standbys_host_has_the_runtime_and_no_rank() -> None:
-    """It holds what it needs to be promoted, and nothing that starts."""
+    """It holds what it needs to be promoted, nothing that starts, and what names the runtime."""
     text = LAB.replace('ssh = "b"', 'ssh = "b"\nrole = "standby"')
 
     files = rendered(text, *lab()).hosts["b"]
 
-    assert (files.released, files.installed, len(files.stored)) == ((), (), 1)
+    (names,) = files.released
+    assert (names.path, names.content) == ("env/stored", f"{files.stored[0].digest}\n".encode())
+    assert (files.installed, len(files.stored)) == ((), 1)
 
 
 def test_hosts_without_an_ssh_name_do_not_change_the_release_of_others() -> None:

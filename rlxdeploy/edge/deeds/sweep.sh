@@ -22,12 +22,12 @@ in_use() { # release: what `current` or a running rank stands in
   return 1
 }
 
-sweep() { # stored files that no environment file of any job's release names
+sweep() { # stored files that no file in `env` of any job's release names
   # A file too many does no harm: the next sweep takes it.
   [ -d "$data/store" ] && hold_store || return 0
   for file in "$data"/store/*; do
     [ -f "$file" ] || continue
-    grep -q "${file##*/}" "$data"/*/releases/*/env/*.env 2>/dev/null || rm -f "$file"
+    grep -q "${file##*/}" "$data"/*/releases/*/env/* 2>/dev/null || rm -f "$file"
   done
   release_store
 }
