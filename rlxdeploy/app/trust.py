@@ -5,6 +5,7 @@ a round are agreed to together, and a hop that several hosts share is shown once
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,9 @@ _STEPS = 3
 
 # Raises where the person does not agree; nothing of the round is remembered then.
 Agree = Callable[[Sequence[NewKey]], None]
+
+# Shows how far a round is, and nothing while a person is asked.
+Progress = Callable[[], AbstractContextManager[Say]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def overrides_of(inventory: Path | None) -> Overrides:
     return Overrides.of(load(inventory).inventory.ssh, inventory.resolve().parent)
 
 
-def trust(names: Sequence[str], overrides: Overrides, agree: Agree, say: Say) -> Trust:
+def trust(names: Sequence[str], overrides: Overrides, agree: Agree, progress: Progress) -> Trust:
     """Make the way to each SSH host of *names* known, hop by hop, as far as *agree* goes along.
 
     One host's failure is in the answer: that it cannot be reached, or shows a key other than the
@@ -62,8 +66,9 @@ def trust(names: Sequence[str], overrides: Overrides, agree: Agree, say: Say) ->
     waiting = {name: Host(name, name) for name in names}
     with SshHosts(overrides) as hosts:
         while waiting:
-            say(Doing(DOING, len(done.trusted), len(waiting), tuple(waiting)))
-            unknown = _ask(hosts, waiting, done)
+            with progress() as say:
+                say(Doing(DOING, len(done.trusted), len(names), tuple(waiting)))
+                unknown = _ask(hosts, waiting, done)
             keys = _distinct(unknown.values())
             if keys:
                 agree(keys)

@@ -77,7 +77,7 @@ def confirm(screen: Screen, question: str, *, yes: bool) -> None:
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError("there is no terminal to ask on; look at the plan, then give --yes")
+        raise UsageError("there is no terminal to ask on; look at what it says, then give --yes")
     screen.notes.out(f"{question} [y/N] ", end="", highlight=False)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Declined("nothing was changed")

@@ -31,8 +31,8 @@ def trust_command(
     """Show the keys of hosts that nobody knows yet, and remember them in known_hosts."""
     screen = Screen(as_json=as_json)
     overrides = overrides_of(_inventory(inventory))
-    with screen.progress() as say:
-        done = trust(tuple(dict.fromkeys(hosts)), overrides, _agree(screen, yes=yes), say)
+    names = tuple(dict.fromkeys(hosts))
+    done = trust(names, overrides, _agree(screen, yes=yes), screen.progress)
     if as_json:
         screen.document(_document(done))
     _show(screen, done)

@@ -1,12 +1,12 @@
 """Keys become known once they were agreed to, hop by hop."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
-from rlxdeploy.app.say import nobody
+from rlxdeploy.app.say import Say, nobody
 from rlxdeploy.app.trust import overrides_of, trust
 from rlxdeploy.edge.ssh.overrides import Overrides
 from rlxdeploy.edge.ssh.trust import NewKey
@@ -17,6 +17,11 @@ from tests.edge.ssh.server import Server, serving
 from tests.edge.ssh.sshd import make_key, public_line
 
 INNER = ("one", "two")
+
+
+def silence() -> AbstractContextManager[Say]:
+    """Show no progress."""
+    return nullcontext(nobody)
 
 
 class Asked(list[list[str]]):
@@ -49,8 +54,8 @@ def test_a_hop_that_hosts_share_is_agreed_to_once(site: Site) -> None:
     """The first round is the gate's, the second that of the hosts behind it."""
     asked = Asked()
     with behind_a_gate(site) as (gate, inner):
-        done = trust(INNER, over(site), asked, nobody)
-        again = trust(INNER, over(site), asked, nobody)
+        done = trust(INNER, over(site), asked, silence)
+        again = trust(INNER, over(site), asked, silence)
 
     assert asked == [["gate"], ["one", "two"]]
     assert (done.trusted, done.failed) == ([*INNER], {})
@@ -67,7 +72,7 @@ def test_who_does_not_agree_leaves_everything_as_it_was(site: Site) -> None:
         raise Untrusted("gate", "trust", "that is not its key")
 
     with behind_a_gate(site) as (gate, _), pytest.raises(Untrusted):
-        trust(INNER, over(site), decline, nobody)
+        trust(INNER, over(site), decline, silence)
 
     assert not site.known.exists()
     assert gate.connections == []
@@ -84,7 +89,7 @@ def test_one_hosts_failure_is_no_others(site: Site) -> None:
             "Host gone\n  HostName 127.0.0.1\n  Port 1\n"
         )
         site.known.write_text(f"changed {other}\n")
-        done = trust(("changed", "gone", "target"), over(site), asked, nobody)
+        done = trust(("changed", "gone", "target"), over(site), asked, silence)
 
     assert (asked, done.trusted) == ([["target"]], ["target"])
     assert {name: type(error).__name__ for name, error in done.failed.items()} == {
@@ -104,7 +109,7 @@ def test_a_key_that_is_not_found_where_it_was_put_ends_it(site: Site) -> None:
         site.known.unlink(missing_ok=True)
 
     with behind_a_gate(site):
-        done = trust(INNER, over(site), agree, nobody)
+        done = trust(INNER, over(site), agree, silence)
 
     assert rounds == [["gate"], [*INNER]]
     assert {*done.failed} == {*INNER}
