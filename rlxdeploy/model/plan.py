@@ -87,7 +87,7 @@ class Plan:
 
     *release* is the id every host shows afterwards, *plan* the RLX_PLAN, *deployment* the random
     id that marks the job as this inventory's.  *join* tells how a rank is known to be up: notify
-    or exec.
+    or exec.  *absent* names the nodes that *world* does not count, since they did not answer.
     """
 
     job: str
@@ -104,6 +104,7 @@ class Plan:
     why: tuple[str, ...] = ()
     notices: tuple[Finding, ...] = ()
     explained: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
     format_version: int = FORMAT_VERSION
 
     @property

@@ -92,7 +92,7 @@ class Resolution:
     """The group, settled: seats in rank order and the hosts they stand on, in inventory order.
 
     *merged* maps each further name of a machine to its name in *hosts*: nothing is planned there
-    twice.
+    twice.  *absent* names the nodes that are left out, since their hosts did not answer.
     """
 
     job: str
@@ -105,6 +105,7 @@ class Resolution:
     master: Endpoint
     notices: tuple[Finding, ...] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
 
     @property
     def peers(self) -> tuple[str, ...]:

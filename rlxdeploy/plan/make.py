@@ -57,6 +57,7 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
         why=because(found, everyone, first=first) if found else (),
         notices=(*resolution.notices, *lost.values(), *_unmanaged(resolution, aim.epoch)),
         explained=_explained(resolution),
+        absent=resolution.absent,
     )
 
 

@@ -41,6 +41,7 @@ def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterato
     hosts = sum(1 for part in plan.hosts.values() if part.launch)
     topology = f" in a {plan.topology}" if plan.topology else ""
     where = f"{_count(plan.world, 'rank')}{topology} on {_count(hosts, 'host')}"
+    where += f", without {', '.join(plan.absent)}" if plan.absent else ""
     yield Line(f"{plan.job}: {where}", Tone.HEAD)
     yield from (Line(f"  {line}") for line in plan.why)
     if plan.ranks:

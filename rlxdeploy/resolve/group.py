@@ -30,12 +30,16 @@ class Stand:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """*stands* in the order of the file, *holders* the standbys' entries, *networks* by machine."""
+    """*stands* in the order of the file, *holders* the standbys' entries, *networks* by machine.
+
+    *absent* names the nodes that would have ranks if their hosts had answered.
+    """
 
     stands: tuple[Stand, ...]
     holders: tuple[Entry, ...]
     networks: Mapping[str, Network | None]
     merged: Mapping[str, str]
+    absent: tuple[str, ...]
 
 
 def group(
@@ -70,6 +74,7 @@ def group(
         holders=tuple(one for one in present if one.node.role is Role.STANDBY and one.node.managed),
         networks=networks,
         merged=same,
+        absent=tuple(one.name for one in cast if one.node.role.has_rank and one not in present),
     )
 
 

@@ -61,6 +61,7 @@ def resolve(
         master=_master(settled.dialled, loaded),
         notices=tuple(report.notices),
         merged=members.merged,
+        absent=members.absent,
     )
 
 

@@ -86,18 +86,20 @@ class Desk:
         ranks: list[dict[str, Any]] = self.json("status", code=None)["ranks"]
         return ranks
 
-    def is_whole(self, world: int) -> str:
-        """Say what the group still lacks to be *world* ranks with one digest in one epoch."""
+    def is_whole(self, world: int, other_than: str = "") -> str:
+        """Say what lacks to be *world* ranks with one digest in one epoch, not *other_than*."""
         ranks = self.ranks()
         joined = [rank for rank in ranks if rank["joined"]]
         if len(joined) != world or len(ranks) != world:
             return f"{len(joined)} of {len(ranks)} ranks joined, {world} wanted: {ranks}"
         same = {(rank["digest"], rank["epoch"]) for rank in ranks}
-        return "" if len(same) == 1 and all(same.copy().pop()) else f"one digest and epoch: {same}"
+        if len(same) == 1 and all(*same) and other_than not in {epoch for _, epoch in same}:
+            return ""
+        return f"one digest and a new epoch: {same}"
 
-    def await_whole(self, world: int, within: float = HEALED_S) -> None:
-        """Wait until all ranks are in one group."""
-        wait_until(lambda: self.is_whole(world), within)
+    def await_whole(self, world: int, *, other_than: str, within: float = HEALED_S) -> None:
+        """Wait until all ranks are in one group that has formed anew."""
+        wait_until(lambda: self.is_whole(world, other_than), within)
 
 
 def logins(host: Host) -> int:
@@ -118,3 +120,9 @@ def standing(host: Host) -> str:
 def footprints(hosts: Iterable[Host]) -> Mapping[str, set[str]]:
     """Return the footprint of each host by its name."""
     return {host.name: footprint(host) for host in hosts}
+
+
+def differences(before: Mapping[str, set[str]], hosts: Iterable[Host]) -> list[str]:
+    """Return what of each host is not as it was, or was not there *before*."""
+    now = footprints(hosts)
+    return [f"{name}: {line}" for name in now for line in sorted(now[name] ^ before[name])]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fleet.desk import Desk, footprints, logins, standing
+from tests.fleet.desk import Desk, differences, footprints, logins, standing
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 
@@ -22,7 +22,7 @@ def test_a_job_comes_up_is_left_alone_and_goes_without_a_trace(desk: Desk, six: 
     before = footprints(six)
     planned = desk.run("plan", "--detailed-exitcode", code=2)
     assert "mixed: 6 ranks in a mesh on 6 hosts" in planned.stdout
-    assert footprints(six) == before
+    assert differences(before, six) == []
 
     seen = [logins(host) for host in six]
     applied = desk.run("apply", "--yes")
@@ -40,5 +40,28 @@ def test_a_job_comes_up_is_left_alone_and_goes_without_a_trace(desk: Desk, six: 
     desk.run("stop")
     assert {rank["state"] for rank in desk.ranks()} == {"inactive"}
     desk.run("destroy", "--yes")
-    for name, left in footprints(six).items():
-        assert left ^ before[name] == set(), name
+    assert differences(before, six) == []
+
+
+def test_a_group_heals_by_itself(desk: Desk, six: list[Host]) -> None:
+    """After a killed rank, a reboot and a power cut it is whole again, without the controller."""
+    desk.run("apply", "--yes")
+    killed, rebooted, cut = six[1], six[3], six[5]
+    epochs = [desk.ranks()[0]["epoch"]]
+
+    killed.exec(("systemctl", "kill", "--signal=KILL", "rlx-mixed@1"))
+    desk.await_whole(WORLD, other_than=epochs[-1])
+    ranks = desk.ranks()
+    assert ranks[1]["restarts"] >= 1
+    epochs.append(ranks[0]["epoch"])
+
+    rebooted.reboot()
+    desk.await_whole(WORLD, other_than=epochs[-1])
+    epochs.append(desk.ranks()[0]["epoch"])
+
+    cut.power_cut()
+    cut.power_on()
+    desk.await_whole(WORLD, other_than=epochs[-1])
+
+    assert desk.json("apply", "--yes")["changed"] is False
+    desk.run("destroy", "--yes")

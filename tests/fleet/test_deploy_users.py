@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.fleet.desk import Desk, footprints, logins
+from tests.fleet.desk import Desk, differences, footprints, logins
 from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.spec import HostSpec
@@ -31,8 +31,7 @@ def deployed(desk: Desk, hosts: list[Host], launch: str) -> Iterator[str]:
     assert desk.json("apply", "--yes")["changed"] is False
     assert desk.run("logs").stdout.count("joined as rank") >= len(hosts)
     desk.run("destroy", "--yes")
-    for name, left in footprints(hosts).items():
-        assert left ^ before[name] == set(), name
+    assert differences(before, hosts) == []
 
 
 def test_a_login_user_deploys_to_the_system_by_sudo(fleet: Fleet, three: list[Host]) -> None:

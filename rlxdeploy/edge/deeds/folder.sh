@@ -40,6 +40,7 @@ tidy() { # leave no folder that we made and that holds nothing; all of them if t
   [ "$(ls -A "$data")" != .made ] || rm -f "$data/.made"
   new=$(printf '%s\n' "$new" | rmdir_all | backwards)
   [ ! -f "$data/.made" ] || {
-    printf '%s\n' "$old" "$new" | awk NF >"$data/.made.tmp" && mv -f "$data/.made.tmp" "$data/.made"
+    printf '%s\n' "$old" "$new" | awk NF >"$data/.made.tmp" &&
+      mv -f "$data/.made.tmp" "$data/.made" || rm -f "$data/.made.tmp"
   }
 }
