@@ -1,4 +1,4 @@
-"""What a reduction does to two numbers, and to the last one."""
+"""What a reduction does to two numbers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,3 @@ _FOLD = {
 def fold(kind: ReduceKind, into: NDArray[Any], other: NDArray[Any]) -> None:
     """Fold *other* into *into*, element by element."""
     _FOLD[kind](into, other, out=into)
-
-
-def finish(kind: ReduceKind, total: NDArray[Any], world: int) -> None:
-    """Turn the fold of all ranks into the result, in place."""
-    if kind is ReduceKind.MEAN:
-        np.divide(total, world, out=total)

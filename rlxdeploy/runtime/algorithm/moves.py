@@ -1,7 +1,8 @@
 """The vocabulary of collectives.
 
-A Send is only begun: its bytes must not change before the collective ends, unless what is received
-later proves that they have arrived.  A Receive and a Collect are over when all bytes are there.
+A Send is only begun: its bytes must not change before a Flush or the end of the collective, unless
+what is received later proves that they have arrived.  A Receive and a Collect are over when all
+bytes are there.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ class Collect(NamedTuple):
     receives: Tuple[Receive, ...]
 
 
-Move = Union[Send, Receive, Collect]
+class Flush(NamedTuple):
+    """Wait until all that was begun to be sent is out of the caller's memory."""
+
+
+Move = Union[Send, Receive, Collect, Flush]
 Moves = Iterator[Move]
 
 

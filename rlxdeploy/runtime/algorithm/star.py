@@ -1,4 +1,4 @@
-"""all_reduce where the workers have links to rank 0 alone.
+"""Reductions where the workers have links to rank 0 alone.
 
 Segment by segment the workers send theirs to rank 0, which folds them in ascending order and
 sends the result back: every element is reduced at one rank, so all end with the same bits.
@@ -6,9 +6,8 @@ sends the result back: every element is reduced at one rank, so all end with the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Iterator, Optional
 
-from rlxdeploy.runtime.algorithm.fold import ReduceKind, finish, fold
 from rlxdeploy.runtime.algorithm.moves import (
     Collect,
     Member,
@@ -18,6 +17,7 @@ from rlxdeploy.runtime.algorithm.moves import (
     Send,
     as_bytes,
 )
+from rlxdeploy.runtime.algorithm.ring import Reduction, split
 from rlxdeploy.runtime.algorithm.tags import Tag
 
 if TYPE_CHECKING:
@@ -27,40 +27,57 @@ if TYPE_CHECKING:
 _SEGMENT = 1 << 19
 
 
-def star_all_reduce(
+def all_reduce(
     member: Member,
     data: NDArray[Any],
-    kind: ReduceKind,
+    what: Reduction,
     scratch: Scratch,
     wide: Optional[str] = None,
 ) -> Moves:
     """Reduce *data* over all ranks; the vectors travel to rank 0 as dtype *wide*, if given."""
-    step = _root if member.rank == 0 else _worker
+    for segment in _segments(data):
+        total = segment if wide is None else segment.astype(wide)
+        yield from _fold_at_root(member, total, what, scratch)
+        if member.rank:
+            yield Receive(0, Tag.ALL_REDUCE, as_bytes(segment))
+            continue
+        if total is not segment:
+            segment[...] = total
+        for rank in member.others:
+            yield Send(rank, Tag.ALL_REDUCE, as_bytes(segment))
+
+
+def reduce_scatter(
+    member: Member, data: NDArray[Any], out: NDArray[Any], what: Reduction, scratch: Scratch
+) -> Moves:
+    """Leave chunk *rank* of the reduced *data* in *out*; *data* stays as it is."""
+    total = data if member.rank else data.copy()
+    for segment in _segments(total):
+        yield from _fold_at_root(member, segment, what, scratch)
+    if member.rank:
+        yield Receive(0, Tag.ALL_REDUCE, as_bytes(out))
+        return
+    parts = split(data.size, member.world)
+    for rank in member.others:
+        yield Send(rank, Tag.ALL_REDUCE, as_bytes(total[parts[rank]]))
+    out[...] = total[parts[0]]
+
+
+def _segments(data: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for start in range(0, max(1, data.size), _SEGMENT):
-        yield from step(member, data[start : start + _SEGMENT], kind, scratch, wide)
+        yield data[start : start + _SEGMENT]
 
 
-def _worker(
-    _member: Member, data: NDArray[Any], _kind: ReduceKind, _scratch: Scratch, wide: Optional[str]
-) -> Moves:
-    sent = data if wide is None else data.astype(wide)
-    yield Send(0, Tag.ALL_REDUCE, as_bytes(sent))
-    yield Receive(0, Tag.ALL_REDUCE, as_bytes(data))
-
-
-def _root(
-    member: Member, data: NDArray[Any], kind: ReduceKind, scratch: Scratch, wide: Optional[str]
-) -> Moves:
-    total = data if wide is None else data.astype(wide)
-    memory = scratch.take(total.size * (member.world - 1), total.dtype)
-    theirs = memory.reshape(member.world - 1, total.size)
+def _fold_at_root(member: Member, data: NDArray[Any], what: Reduction, scratch: Scratch) -> Moves:
+    """Leave the result in rank 0's *data*."""
+    if member.rank:
+        yield Send(0, Tag.ALL_REDUCE, as_bytes(data))
+        return
+    memory = scratch.take(data.size * (member.world - 1), data.dtype)
+    theirs = memory.reshape(member.world - 1, data.size)
     yield Collect(
         tuple(Receive(rank, Tag.ALL_REDUCE, as_bytes(theirs[rank - 1])) for rank in member.others)
     )
     for vector in theirs:
-        fold(kind, total, vector)
-    finish(kind, total, member.world)
-    if total is not data:
-        data[...] = total
-    for rank in member.others:
-        yield Send(rank, Tag.ALL_REDUCE, as_bytes(data))
+        what.how.fold(what.kind, data, vector)
+    what.how.finish(what.kind, data, member.world)

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import NamedTuple, Sequence
 
-from rlxdeploy.runtime.algorithm.moves import Member, Moves, Receive, Send
+from rlxdeploy.runtime.algorithm.moves import Collect, Member, Moves, Receive, Send
 
 
 class Call(NamedTuple):
@@ -74,6 +74,8 @@ def drive(links: Links, moves: Moves, call: Call) -> None:
             links.post(move, call)
         elif isinstance(move, Receive):
             links.collect((move,), call)
-        else:
+        elif isinstance(move, Collect):
             links.collect(move.receives, call)
+        else:
+            links.flush(call)
     links.flush(call)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, Any, List, Sequence
 
 import numpy as np
 
-from rlxdeploy.runtime.algorithm import gather
+from rlxdeploy.runtime.algorithm import gather, select
+from rlxdeploy.runtime.algorithm.arithmetic import TYPED
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import Moves, Receive, Scratch, Send
-from rlxdeploy.runtime.algorithm.select import all_reduce
 from rlxdeploy.runtime.errors import NotSupported
 from rlxdeploy.runtime.link.base import Call, Links, drive
-from rlxdeploy.runtime.link.collectives import Collectives, Inadmissible
+from rlxdeploy.runtime.link.collectives import Collectives, Inadmissible, Pairs
 from rlxdeploy.runtime.wire.header import Dtype
 
 if TYPE_CHECKING:
@@ -57,37 +57,52 @@ class Exchange(Collectives):
         self, data: NDArray[Any], kind: ReduceKind, dtype: Dtype, call: Call, *, exact: bool
     ) -> None:
         """Reduce around a ring, or through rank 0."""
-        if dtype not in {Dtype.FLOAT32, Dtype.FLOAT64}:
-            raise NotSupported(
-                f"all_reduce of {data.dtype} is not supported on the rlx wire yet; "
-                "use float32 or float64, or RLX_WIRE=native"
-            )
-        self._fits(call, -(-data.size // self.member.world) * np.float64().nbytes)
-        self._drive(all_reduce(self.member, data, kind, self._scratch, exact=exact), call)
+        what = select.reduction(kind, _known(dtype, call))
+        self._fits_in_parts(call, data)
+        self._drive(select.all_reduce(self.member, data, what, self._scratch, exact=exact), call)
 
-    def all_reduce_typed(self, *_: object) -> None:
-        """Not carried out yet."""
-        raise _unsupported("all_reduce_typed")
+    def all_reduce_typed(
+        self, data: NDArray[Any], kind: ReduceKind, dtype: Dtype, call: Call
+    ) -> None:
+        """Reduce around a ring, or through rank 0, rounding at every hop."""
+        what = select.typed_reduction(kind, _known(dtype, call))
+        self._fits_in_parts(call, data)
+        self._drive(select.all_reduce(self.member, data, what, self._scratch), call)
 
-    def reduce(self, *_: object) -> None:
-        """Not carried out yet."""
-        raise _unsupported("reduce")
+    def reduce(
+        self, data: NDArray[Any], root: int, kind: ReduceKind, dtype: Dtype, call: Call
+    ) -> None:
+        """Have the root fold the others' vectors into its own, in ascending order."""
+        what = select.reduction(kind, _known(dtype, call))
+        self._fits(call, data.nbytes)
+        self._drive(select.reduce(self.member, data, root, what, self._scratch), call)
 
-    def reduce_scatter(self, *_: object) -> None:
-        """Not carried out yet."""
-        raise _unsupported("reduce_scatter")
+    def reduce_scatter(
+        self, data: NDArray[Any], out: NDArray[Any], kind: ReduceKind, dtype: Dtype, call: Call
+    ) -> None:
+        """Go half the way around the ring, or through rank 0."""
+        what = select.reduction(kind, _known(dtype, call))
+        self._fits_in_parts(call, data)
+        moves = select.reduce_scatter(self.member, data, out, what, self._scratch)
+        self._drive(moves, call)
 
-    def all_to_all(self, *_: object) -> None:
-        """Not carried out yet."""
-        raise _unsupported("all_to_all")
+    def all_to_all(self, data: NDArray[Any], out: NDArray[Any], call: Call) -> None:
+        """Exchange equal parts, pair by pair or through rank 0."""
+        self._fits(call, data.nbytes // self.member.world)
+        self._drive(select.all_to_all(self.member, data, out), call)
 
-    def all_to_all_v(self, *_: object) -> List[NDArray[Any]]:
-        """Not carried out yet."""
-        raise _unsupported("all_to_all_v")
+    def all_to_all_v(self, parts: Sequence[NDArray[Any]], call: Call) -> List[NDArray[Any]]:
+        """Exchange counts, then parts, pair by pair or through rank 0."""
+        self._fits(call, max(part.nbytes for part in parts))
+        got: List[NDArray[Any]] = []
+        most = self.links.max_message // max(1, parts[0].dtype.itemsize)
+        self._drive(select.all_to_all_v(self.member, parts, got, most), call)
+        return got
 
-    def ppermute(self, *_: object) -> None:
-        """Not carried out yet."""
-        raise _unsupported("ppermute")
+    def ppermute(self, data: NDArray[Any], out: NDArray[Any], pairs: Pairs, call: Call) -> None:
+        """Send along the pairs, directly or through rank 0."""
+        self._fits(call, data.nbytes)
+        self._drive(select.ppermute(self.member, data, out, pairs), call)
 
     def watch(self, seconds: float) -> None:
         """Let *seconds* pass; raise PeerLost as soon as a rank is lost."""
@@ -102,7 +117,13 @@ class Exchange(Collectives):
         self.links.abort()
 
     def _drive(self, moves: Moves, call: Call) -> None:
-        drive(self.links, moves, call)
+        # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            drive(self.links, moves, call)
+
+    def _fits_in_parts(self, call: Call, data: NDArray[Any]) -> None:
+        """Check what goes around in as many parts as there are ranks, perhaps as float64."""
+        self._fits(call, -(-data.size // self.member.world) * np.float64().nbytes)
 
     def _fits(self, call: Call, size: int) -> None:
         most = self.links.max_message
@@ -110,5 +131,12 @@ class Exchange(Collectives):
             raise Inadmissible(f"{call.op}: a message of {size} bytes; at most {most} go into one")
 
 
-def _unsupported(op: str) -> NotSupported:
-    return NotSupported(f"{op} is not supported on the rlx wire yet; use RLX_WIRE=native")
+def _known(dtype: Dtype, call: Call) -> str:
+    """Return the name of *dtype*; NotSupported where the rlx wire does not reduce it."""
+    name = dtype.name.lower()
+    if name not in TYPED:
+        raise NotSupported(
+            f"{call.op}: the rlx wire does not reduce {name}; use one of {', '.join(TYPED)}, or "
+            "RLX_WIRE=native"
+        )
+    return name
