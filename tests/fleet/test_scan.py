@@ -1,0 +1,119 @@
+"""The scan on wires: hosts on the controller's own subnet, and a subnet behind a router."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fleet.harness.fleet import Fleet
+from tests.fleet.harness.host import Host
+from tests.fleet.harness.local import run, wait_until
+
+# The controller's own process: it scans a subnet and prints what it found, and what it cost.
+SCAN = """
+import json, resource, sys, threading
+from ipaddress import ip_network
+from rlxdeploy.edge.here import own_network
+from rlxdeploy.edge.scan import scan
+from rlxdeploy.facts.sweep import sweep
+from rlxdeploy.model.host import Host
+stop = threading.Event()
+if "stopped" in sys.argv:
+    stop.set()
+said, before = [], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+addresses = sweep(ip_network(sys.argv[1]), own_network(Host("local")))
+found = scan(addresses, tell=said.append, stop=stop)
+print(json.dumps({
+    "found": list(found.found), "seconds": found.seconds, "estimate": said[0].left,
+    "tried": found.tried,
+    "kibibytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before,
+}))
+"""
+TIMEOUT_S = 0.3
+HOLE = "10.78.0.0/16"
+ALIVE = ("10.78.0.1", "10.78.77.7", "10.78.255.254")
+
+# Behind the controller: a router that drops what it has no host for, and three hosts of its own.
+KNOCK = "import socket, sys; socket.create_connection((sys.argv[1], 22), 1).close()"
+LISTEN = (
+    "import socket, time; s = socket.create_server(('', 22)); print(flush=True); time.sleep(300)"
+)
+
+
+def scan(fleet: Fleet, *words: str) -> dict[str, Any]:
+    root = str(Path(__file__).parents[2])
+    ran = fleet.controller((sys.executable, "-c", SCAN, *words), env={"PYTHONPATH": root})
+    assert ran.returncode == 0, ran.stderr
+    said: dict[str, Any] = json.loads(ran.stdout)
+    return said
+
+
+def ip(namespace: str, *commands: str) -> None:
+    run(("ip", "-n", namespace, "-batch", "-"), stdin="\n".join(commands) + "\n")
+
+
+@pytest.fixture
+def hole(fleet: Fleet) -> Iterator[None]:
+    """Give a router on the lan behind which only three addresses of a /16 live."""
+    name, switch = f"{fleet.token}-hole", f"{fleet.token}-switch-lan"
+    run(("ip", "netns", "add", name))
+    run(("ip", "netns", "exec", name, "sysctl", "--quiet", "net.ipv4.ip_forward=1"))
+    ip(
+        switch,
+        f"link add hole type veth peer name eth0 netns {name}",
+        "link set hole master br0 up",
+        f"route add {HOLE} via 10.77.0.253",
+    )
+    alive = (f"address add {address}/32 dev lo" for address in ALIVE)
+    router = "address add 10.77.0.253/24 dev eth0"
+    ip(name, router, "link set eth0 up", "link set lo up", f"route add blackhole {HOLE}", *alive)
+    listener = fleet.spawn(("ip", "netns", "exec", name, sys.executable, "-c", LISTEN))
+    try:
+        assert listener.stdout is not None
+        listener.stdout.readline()
+        knock = (sys.executable, "-c", KNOCK, ALIVE[0])
+        wait_until(lambda: "" if fleet.controller(knock).returncode == 0 else "the router", 10)
+        # The scan shall have to find the router first, as anybody's does.
+        ip(switch, "neighbour flush dev br0")
+        yield
+    finally:
+        listener.kill()
+        listener.communicate()
+        ip(switch, f"route delete {HOLE}")
+        run(("ip", "netns", "delete", name))
+
+
+def test_a_24_takes_about_one_timeout(fleet: Fleet, six: list[Host]) -> None:
+    """Every host on the controller's subnet is found, and the controller itself is not."""
+    said = scan(fleet, "10.77.0.0/24")
+
+    assert {host.address for host in six} <= set(said["found"])
+    assert "10.77.0.1" not in said["found"]
+    assert said["tried"] == 253
+    assert said["seconds"] < 3 * TIMEOUT_S
+
+
+@pytest.mark.usefixtures("hole")
+def test_a_routed_16_takes_seconds_and_no_memory(fleet: Fleet) -> None:
+    """Three hosts of 65,534 are found where nothing answers for the others."""
+    said = scan(fleet, HOLE)
+
+    assert said["found"] == list(ALIVE)
+    assert said["tried"] == 65534
+    assert said["seconds"] < 15
+    assert said["kibibytes"] < 16 << 10
+
+
+def test_an_on_link_16_is_paced_and_says_so_first(fleet: Fleet) -> None:
+    """The estimate is said before a packet is sent, and is more than the timeouts alone take."""
+    switch = f"{fleet.token}-switch-lan"
+    ip(switch, "address add 10.79.0.1/16 dev br0")
+    try:
+        said = scan(fleet, "10.79.0.0/16", "stopped")
+        assert said["estimate"] > 10
+        assert said["tried"] == 0
+    finally:
+        ip(switch, "address delete 10.79.0.1/16 dev br0")
