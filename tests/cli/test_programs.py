@@ -63,6 +63,27 @@ def test_a_program_without_words_is_started_and_no_more_is_claimed(desk: Desk) -
     assert "Nothing to change." in desk.good("plan").out
 
 
+def test_what_a_program_writes_beside_its_files_is_not_read(desk: Desk) -> None:
+    """A checkpoint bigger than anybody could digest holds up no plan and no look."""
+    (desk.lab / "own.py").write_text(
+        "import time\nopen('checkpoint', 'wb').truncate(1 << 40)\ntime.sleep(600)\n"
+    )
+    files = '[[job.files]]\nsource = "own.py"\ndest = "own.py"\n'
+    program(desk, '["python3", "own.py"]', rest=files)
+    desk.good("apply", "--yes")
+    assert (desk.data / "rlx/demo/current/checkpoint").stat().st_size == 1 << 40
+
+    assert "Nothing to change." in desk.good("plan").out
+    assert ranks_that_run(desk) == 2
+    destroyed = desk.good("destroy", "--yes").out
+    assert "- " + str(desk.data / "rlx/demo/current/own.py") in destroyed
+    assert desk.left() == []
+
+
+def ranks_that_run(desk: Desk) -> int:
+    return sum(rank["state"] == "active" for rank in desk.status()["ranks"])
+
+
 def test_a_command_that_dies_at_once_fails_the_first_apply(desk: Desk) -> None:
     """Its last lines are shown, the exit code is 3, and nothing is left running."""
     program(desk, '["sh", "-c", "echo first; echo cannot go on >&2; exit 9"]')
