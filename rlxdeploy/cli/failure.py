@@ -5,8 +5,10 @@ import json
 import sys
 from collections.abc import Sequence
 from enum import Enum
+from shutil import get_terminal_size
 from typing import Any
 
+from rlxdeploy.cli.fold import folded
 from rlxdeploy.errors import Finding, HostError, InventoryError, Place, RlxDeployError, Stale
 
 FORMAT_VERSION = 1
@@ -72,8 +74,9 @@ def report_failure(error: BaseException, form: Form) -> int:
             sys.stderr.write(f"error: the output cannot be written: {error}\n")
         return code
     _write_document({**_document(error), "exit": code}, form)
+    width = get_terminal_size().columns if sys.stderr.isatty() else None
     for line in _lines(error):
-        sys.stderr.write(line + "\n")
+        sys.stderr.write("\n".join(folded(line, width)) + "\n")
     return code
 
 

@@ -132,7 +132,8 @@ def _show_again(screen: Screen, seen: Status) -> None:
 
 def show_status(screen: Screen, seen: Status) -> None:
     """Print a job's table and one line that sums it up."""
-    for line in status_lines(seen) if seen.ranks else ():
+    people = screen.people
+    for line in status_lines(seen, people.width if people.is_terminal else None):
         screen.people.print(line)
     screen.people.out(_summary(seen), highlight=False)
     for name, why in seen.failed.items():

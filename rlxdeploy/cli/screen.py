@@ -11,8 +11,10 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.status import Status
+from rich.text import Text
 
 from rlxdeploy.app.say import Doing, Say
+from rlxdeploy.cli.fold import folded
 
 FORMAT_VERSION = 1
 HEARTBEAT_S = 10.0
@@ -32,6 +34,12 @@ class Screen:
         """Where words for people go."""
         return self.notes if self.as_json else self.results
 
+    def tell(self, text: str, style: str = "", *, failed: bool = False) -> None:
+        """Print words for people, folded on a terminal; what has *failed* goes to stderr."""
+        console = self.notes if failed else self.people
+        for line in folded(text, console.width if console.is_terminal else None):
+            console.print(Text(line, style=style))
+
     def document(self, content: Mapping[str, object]) -> None:
         """Print the one JSON document of a command."""
         text = json.dumps({"format_version": FORMAT_VERSION, **content}, indent=2)
@@ -48,7 +56,7 @@ class Screen:
         if not self.notes.is_terminal:
             yield _Heartbeat(self.notes)
             return
-        with self.notes.status("") as status:
+        with self.notes.status("looking around") as status:
             yield lambda doing: _draw(status, doing)
 
 

@@ -3,8 +3,6 @@
 import json
 from collections.abc import Mapping
 
-from rich.text import Text
-
 from rlxdeploy.app.apply import Applied
 from rlxdeploy.cli.failure import exit_code_of, worst
 from rlxdeploy.cli.screen import Screen
@@ -31,7 +29,7 @@ def show_plan(screen: Screen, plan: Plan, *, diff: bool | None) -> None:
     """Print the whole plan for people: every text, none, or (None) those of changed files."""
     shown = {None: (Change.CHANGED,), True: tuple(Change), False: ()}[diff]
     for line in plan_lines(plan, shown):
-        screen.people.print(Text(line.text, style=_STYLES.get(line.tone, "")))
+        screen.tell(line.text, _STYLES.get(line.tone, ""))
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
@@ -61,15 +59,15 @@ def applied_document(applied: Applied, verb: str) -> dict[str, object]:
 def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
     """Print what came of an apply: a success with the results, a failure in full on stderr."""
     if applied.ok:
-        screen.people.print(Text(_verdict(applied, verb), style="bold green"))
+        screen.tell(_verdict(applied, verb), "bold green")
         return
     for error in applied.failed.values():
-        screen.notes.print(Text(f"error: {error}", style="red"))
+        screen.tell(f"error: {error}", "red", failed=True)
     for blamed in applied.watched.blamed if applied.watched else ():
         _show_blamed(screen, blamed)
     if applied.failed and not applied.went:
-        screen.notes.print(Text("Nothing was changed on any host.", style="bold"))
-    screen.notes.print(Text(_verdict(applied, verb), style="bold red"))
+        screen.tell("Nothing was changed on any host.", "bold", failed=True)
+    screen.tell(_verdict(applied, verb), "bold red", failed=True)
 
 
 def exit_of(applied: Applied) -> int:
@@ -82,7 +80,7 @@ def exit_of(applied: Applied) -> int:
 
 
 def _show_blamed(screen: Screen, blamed: Blamed) -> None:
-    screen.notes.print(Text(f"error: {blamed}", style="red"))
+    screen.tell(f"error: {blamed}", "red", failed=True)
     for line in blamed.log:
         screen.notes.out(f"  | {line}", highlight=False)
 

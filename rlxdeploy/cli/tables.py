@@ -25,17 +25,27 @@ TITLES = (
 )
 STATE = TITLES.index("state")
 
+# In the order in which a narrow terminal does without them.
+SPARE = ("epoch", "release", "digest", "restarts", "uptime", "device")
 
-def status_lines(status: Status) -> Iterator[Text]:
-    """Yield a heading and one line a rank; widths follow the content, so nothing is cut."""
+
+def status_lines(status: Status, width: int | None = None) -> Iterator[Text]:
+    """Yield a heading and one line a rank; nothing for no ranks.
+
+    Widths follow the content, so nothing is cut; where that is more than *width*, whole columns
+    are left out, first those that the ranks of a group have in common.
+    """
+    if not status.ranks:
+        return
     rows = [_cells(rank) for rank in status.ranks]
     widths = [max(map(len, column)) for column in zip(TITLES, *rows, strict=True)]
-    yield _line(map(Text, TITLES), widths, "bold")
+    shown = _fitting(widths, width)
+    yield _line([Text(TITLES[one]) for one in shown], [widths[one] for one in shown], "bold")
     for rank, cells in zip(status.ranks, rows, strict=True):
         styled = [Text(cell) for cell in cells]
         styled[STATE].stylize(_STATES.get(rank.state, ""))
         styled[STATE + 1].stylize(_GOOD if rank.joined else _POOR)
-        yield _line(styled, widths, "")
+        yield _line([styled[one] for one in shown], [widths[one] for one in shown], "")
 
 
 def span(seconds: float) -> str:
@@ -47,6 +57,16 @@ def span(seconds: float) -> str:
     if hours:
         return f"{hours}h {minutes % 60:02}m"
     return f"{minutes}m {whole % 60:02}s" if minutes else f"{whole}s"
+
+
+def _fitting(widths: Sequence[int], width: int | None) -> list[int]:
+    """Return the columns to show in *width*; those that nobody can do without always are."""
+    shown = list(range(len(TITLES)))
+    for title in SPARE:
+        if width is None or sum(widths[one] + GAP for one in shown) - GAP <= width:
+            break
+        shown.remove(TITLES.index(title))
+    return shown
 
 
 def _line(cells: Iterable[Text], widths: Sequence[int], style: str) -> Text:
