@@ -21,7 +21,8 @@ from rlxdeploy.model.targets import Enquiry
 
 SYSTEM, USER = "system files", "user files"
 
-# The words are the data folder, the job and the unit folder.  `current/` is walked, not the link.
+# The words are the data folder, the job and the unit folder.  A job may write into its release,
+# and as much as it likes: besides our two folders only what the release came with is read.
 _LOOK = """\
 home=$1/$2; glob=$3/rlx-$2@
 [ -d "$home" ] || ls "$glob"* >/dev/null || exit 0
@@ -41,7 +42,10 @@ else
   show() { find "$@" -exec stat -f 'stat|0%p %Su %z %N' {} +; }
 fi
 sum=sha256sum; command -v sha256sum >/dev/null || sum='shasum -a 256'
-set -- "$home/key" "$home/deployment.json" "$home/current/" "$1/store" "$glob"*
+set -- "$home/key" "$home/deployment.json" "$1/store" "$glob"* \\
+  "$home/current/env/" "$home/current/process/"
+[ ! -f "$home/current/.released" ] ||
+  while IFS= read -r f; do set -- "$@" "$home/current/$f"; done <"$home/current/.released"
 # Files of the job that lie elsewhere, one path a line.
 [ ! -f "$home/.installed" ] ||
   while IFS= read -r f; do set -- "$@" "$f"; done <"$home/.installed"

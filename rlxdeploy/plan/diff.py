@@ -75,10 +75,10 @@ def file_changes(
 
 
 def ours(seen: Mapping[str, FileSeen], tree: Tree) -> Iterator[str]:
-    """Yield the paths that only rlxdeploy writes; the job may write beside them in a release."""
-    folders = (f"{tree.current}/env/", f"{tree.current}/process/")
+    """Yield the paths that only rlxdeploy writes: the store is shared, and the mark stays."""
     for path in seen:
-        own = path.startswith(folders) or path == tree.key or is_unit(path, tree)
+        released = path.startswith(f"{tree.current}/")
+        own = released or path == tree.key or is_unit(path, tree)
         if own or _is_elsewhere(path, tree):
             yield path
 

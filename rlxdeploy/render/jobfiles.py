@@ -10,7 +10,7 @@ from rlxdeploy.render.inputs import Inputs
 from rlxdeploy.render.templates import Templates
 
 # What a release holds of ours, when the working directory is the release's folder.
-_RESERVED = frozenset({"env", "process"})
+_RESERVED = frozenset({"env", "process", ".released"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def job_files(
     for index, file in enumerate(inputs.loaded.inventory.job.files):
         if inside and file.dest.split("/")[0] in _RESERVED:
             path = ("job", "files", index, "dest")
-            what = f"{file.dest} lies in a folder of rlxdeploy's"
+            what = f"{file.dest} is taken by rlxdeploy in a release"
             raise CompileError([inputs.loaded.finding(path, what, "choose another, or a workdir")])
         content = inputs.sources[file.source]
         files.append(

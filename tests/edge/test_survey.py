@@ -271,6 +271,9 @@ def deployed(home: Path) -> Path:
     (release / "env/0.env").write_bytes(b'A="b"\n')
     (release / "env/0.env").chmod(0o600)
     (release / "with blank.txt").write_bytes(b"x")
+    (release / ".released").write_text("with blank.txt\n")
+    with (release / "checkpoint").open("wb") as written:
+        written.truncate(1 << 40)
     (job / "current").symlink_to("releases/r1")
     (job / "deployment.json").write_text(json.dumps(MARK))
     (job.parent / "store" / ("a" * 64)).write_bytes(b"archive")
@@ -284,7 +287,7 @@ def deployed(home: Path) -> Path:
 
 @pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS.keys())
 def test_the_jobs_own_files_are_told(shell: tuple[str, ...], deployed: Path, home: Path) -> None:
-    """Digest, mode, owner and size of each of our files, none of another job's."""
+    """Digest, mode, owner and size of each of our files; none of another job's, or of its own."""
     job = ask(Enquiry("demo"), over(*shell)).job
     units = home / ".config/systemd/user"
 

@@ -255,17 +255,20 @@ def test_a_job_file_that_is_no_longer_wanted_is_removed() -> None:
     assert plan.hosts["a"].go == (RemoveFile(stray),)
 
 
-def test_what_the_job_writes_beside_its_files_is_its_own() -> None:
-    """A checkpoint in the release's folder is no file of ours: the plan stays empty."""
+def test_a_released_file_that_is_no_longer_wanted_goes_with_its_release() -> None:
+    """The plan lists it as removed; a release without it takes the place of the old one."""
     survey = applied(World())
     facts = survey.hosts["a"]
-    extra = f"{tree('process').current}/checkpoint.pt"
-    files = {**facts.job.files, extra: next(iter(facts.job.files.values()))}
+    dropped = f"{tree('process').current}/old.py"
+    files = {**facts.job.files, dropped: next(iter(facts.job.files.values()))}
     job = replace(facts.job, files=files)
+    part = plan_for(World(), replace(survey, hosts={**survey.hosts, "a": replace(facts, job=job)}))
 
-    assert plan_for(
-        World(), replace(survey, hosts={**survey.hosts, "a": replace(facts, job=job)})
-    ).empty
+    assert [(one.path, one.change) for one in part.hosts["a"].changes] == [
+        (dropped, Change.REMOVED)
+    ]
+    assert RemoveFile(dropped) not in part.hosts["a"].go
+    assert any(isinstance(step, StageRelease) for step in part.hosts["a"].stage)
 
 
 def test_a_secret_is_in_no_part_of_a_plan() -> None:

@@ -214,7 +214,7 @@ REFUSED = {
     "a file in our folder": (
         DEMO.replace("[[node]]", '[[job.files]]\nsource = "run.py"\ndest = "env/x"\n[[node]]'),
         {},
-        "inventory.toml:6:1: job.files[0].dest: env/x lies in a folder of rlxdeploy's",
+        "inventory.toml:6:1: job.files[0].dest: env/x is taken by rlxdeploy in a release",
     ),
 }
 

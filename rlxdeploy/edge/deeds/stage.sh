@@ -45,6 +45,9 @@ put() { # release path mode offset bytes
   try "make the folder of $2" below "$(dirname "$target")"
   try "write $target" write "$target" "$3" "" "$4" "$5"
   try "write $target" durable "$target"
+  # What lies in a release besides is the job's; our own two folders are known.
+  case $2 in env/* | process/*) return 0 ;; esac
+  printf '%s\n' "$2" >>"$home/releases/$1.tmp/.released" || die "write $target:$(room)"
 }
 
 alike() { # folder, folder: has the first all of the second; the job may have written there too
