@@ -32,11 +32,16 @@ _BF16_NAN = 0x7FC0
 _BF16_SIGN = 0x8000
 
 
-def make_fold(kind: int, dtype: int) -> Fold:
-    """Return how parts of *dtype* (bfloat16 as uint16) become one."""
+def make_fold(kind: int, dtype: int, *, exact: bool = False) -> Fold:
+    """Return how parts of *dtype* (bfloat16 as uint16) become one.
+
+    *exact* folds float32 in float64 and rounds once.
+    """
     ufunc = _UFUNCS[kind]
+    if exact:
+        return _Narrow(ufunc, _widen, _round, np.float64)
     if dtype == Dtype.FLOAT16:
-        return _Narrow(ufunc, _widen_float16, _round_float16)
+        return _Narrow(ufunc, _widen, _round)
     if dtype == Dtype.BFLOAT16:
         return _Narrow(ufunc, _widen_bfloat16, _round_bfloat16)
     mean = _mean_float if dtype in {Dtype.FLOAT32, Dtype.FLOAT64} else _mean_integer
@@ -73,17 +78,18 @@ def no_fold(_out: NDArray[Any], _parts: Sequence[NDArray[Any]], _ranks: int) -> 
 
 
 class _Narrow:
-    """Fold 16-bit floats: widen a block of every part, fold, round once."""
+    """Fold narrow floats: widen a block of every part, fold, round once."""
 
     def __init__(
         self,
         ufunc: np.ufunc,
         widen: Callable[[NDArray[Any], NDArray[Any]], None],
         narrow: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], None],
+        wide: Any = np.float32,  # noqa: ANN401 - what numpy takes for a dtype
     ) -> None:
         self._ufunc, self._widen, self._narrow = ufunc, widen, narrow
-        self._total = np.empty(_BLOCK, np.float32)
-        self._part = np.empty(_BLOCK, np.float32)
+        self._total = np.empty(_BLOCK, wide)
+        self._part = np.empty(_BLOCK, wide)
 
     def __call__(self, out: NDArray[Any], parts: Sequence[NDArray[Any]], ranks: int) -> None:
         # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
@@ -101,15 +107,15 @@ class _Narrow:
             self._widen(other[block], part)
             self._ufunc(total, part, out=total)
         if ranks:
-            np.divide(total, np.float32(ranks), out=total)
+            np.divide(total, total.dtype.type(ranks), out=total)
         self._narrow(total, part, into)
 
 
-def _widen_float16(part: NDArray[Any], wide: NDArray[Any]) -> None:
+def _widen(part: NDArray[Any], wide: NDArray[Any]) -> None:
     np.copyto(wide, part)
 
 
-def _round_float16(total: NDArray[Any], _spare: NDArray[Any], into: NDArray[Any]) -> None:
+def _round(total: NDArray[Any], _spare: NDArray[Any], into: NDArray[Any]) -> None:
     np.copyto(into, total, casting="same_kind")
 
 

@@ -14,7 +14,7 @@ from rlxdeploy.runtime.algorithm.native_steps import (
     Schedule,
     Shape,
 )
-from rlxdeploy.runtime.wire.header import Dtype, Op
+from rlxdeploy.runtime.wire.header import EXACT, Dtype, Op
 
 # Where ranks share cores, two messages through rank 0 wake fewer processes than one to each.
 _TINY = 4 << 10
@@ -34,7 +34,8 @@ class Plan(NamedTuple):
 def plan(shape: Shape, op: Op, dtype: Dtype, size: int, root: int = 0) -> Plan:
     """Return what *shape*'s rank does in *op* on *size* bytes: the call's total in the header.
 
-    *op* is one of BARRIER, BROADCAST, ALL_REDUCE, REDUCE, ALL_GATHER, REDUCE_SCATTER.
+    *root* is as in the header; *op* is one of BARRIER, BROADCAST, ALL_REDUCE, REDUCE, ALL_GATHER,
+    REDUCE_SCATTER.
     """
     if shape.world == 1:
         alone: Schedule = [Copy(INPUT, 0, size, RESULT, 0)]
@@ -78,7 +79,8 @@ def _in_star(shape: Shape, op: Op, dtype: Dtype, size: int, root: int) -> Schedu
 
 def _in_mesh(shape: Shape, op: Op, dtype: Dtype, size: int, root: int) -> Schedule:
     if op == Op.ALL_REDUCE:
-        return native_reduce.all_reduce(shape, size, dtype.bytes, narrow=dtype in _NARROW)
+        narrow = dtype in _NARROW or root == EXACT
+        return native_reduce.all_reduce(shape, size, dtype.bytes, narrow=narrow)
     if op == Op.REDUCE:
         return native_reduce.reduce(shape, size, root)
     if op == Op.REDUCE_SCATTER:

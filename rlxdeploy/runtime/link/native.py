@@ -30,7 +30,7 @@ from rlxdeploy.runtime.link.inlet import Spin
 from rlxdeploy.runtime.link.sockets import unsent
 from rlxdeploy.runtime.link.vigil import Vigil
 from rlxdeploy.runtime.wire.control import LOST, Cause
-from rlxdeploy.runtime.wire.header import Dtype, Header, Kind, Op
+from rlxdeploy.runtime.wire.header import EXACT, Dtype, Header, Kind, Op
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,6 +40,7 @@ _EMPTY: NDArray[np.uint8] = np.empty(0, np.uint8)
 
 _Prepared = Tuple[ReduceKind, Optional[Express]]
 _MOST_PREPARED = 1024
+_PAIR = 2
 
 
 class _What(NamedTuple):
@@ -69,7 +70,7 @@ class Native(Collectives):
         self._vigil = Vigil(shape.rank, channels, limits, peer_timeout)
         self._driver = Driver(self._vigil, limits, spin)
         self._kept: NDArray[np.uint8] = np.empty(0, np.uint8)
-        self._folds: Dict[Tuple[int, int], Fold] = {}
+        self._folds: Dict[Tuple[int, int, bool], Fold] = {}
         self._prepared: Dict[Tuple[np.dtype[Any], Tuple[int, ...]], _Prepared] = {}
         self._sequence = 0
 
@@ -106,11 +107,12 @@ class Native(Collectives):
         dtype: Dtype,
         call: Call,
         *,
-        exact: bool = False,  # noqa: ARG002 - upstream's mode; here the order never varies
+        exact: bool = False,
     ) -> None:
-        """Reduce *data* over all ranks, in place."""
-        what = _What(Op.ALL_REDUCE, dtype, data.nbytes, Kind[kind.name])
-        self._run(what, plan(self.shape, what.op, dtype, what.total), (data,), call)
+        """Reduce *data* over all ranks, in place; *exact* rounds a float32 sum only once."""
+        mode = EXACT if exact and dtype == Dtype.FLOAT32 else 0
+        what = _What(Op.ALL_REDUCE, dtype, data.nbytes, Kind[kind.name], mode)
+        self._run(what, plan(self.shape, what.op, dtype, what.total, mode), (data,), call)
 
     def all_reduce_typed(
         self, data: NDArray[Any], kind: ReduceKind, dtype: Dtype, call: Call
@@ -211,14 +213,15 @@ class Native(Collectives):
         self._sequence += 1
         word = Header(op, kind, dtype, root=root).word
         ranks = self.shape.world if kind == Kind.MEAN else 0
-        fold = self._fold(kind, dtype) if kind else no_fold
+        exact = op == Op.ALL_REDUCE and root == EXACT
+        fold = self._fold(kind, dtype, exact=exact) if kind else no_fold
         job = Job(chosen.steps, word, self._sequence, total, memory, arrays, fold, ranks)
         self._driver.run(job, call)
 
-    def _fold(self, kind: int, dtype: int) -> Fold:
-        key = (kind, dtype)
+    def _fold(self, kind: int, dtype: int, *, exact: bool = False) -> Fold:
+        key = (kind, dtype, exact)
         if key not in self._folds:
-            self._folds[key] = make_fold(kind, dtype)
+            self._folds[key] = make_fold(kind, dtype, exact=exact)
         return self._folds[key]
 
     def _prepare(self, array: NDArray[Any], kind: ReduceKind) -> _Prepared:
@@ -232,7 +235,7 @@ class Native(Collectives):
     def _make_express(self, array: NDArray[Any], kind: Kind) -> Optional[Express]:
         dtype = wire_type(array.dtype)
         wide = dtype not in {Dtype.BYTES, Dtype.FLOAT16, Dtype.BFLOAT16} and array.dtype.isnative
-        if len(self._vigil.channels) != 1 or not wide or array.nbytes > SMALL:
+        if self.shape.world != _PAIR or not wide or array.nbytes > SMALL:
             return None
         (channel,) = self._vigil.channels.values()
         folding = (self._fold(kind, dtype), 2 if kind == Kind.MEAN else 0)

@@ -5,7 +5,7 @@
 Two ranks that make the same call send the same header for the same message, so a receiver
 compares what came with what it would have sent itself, and takes no length from the wire.
 *length* is this message's payload, *total* the call's bytes a rank; *root* also carries the tag
-of a point-to-point message.
+of a point-to-point message, the mode of an all_reduce and a checksum of a permutation's pairs.
 """
 
 from __future__ import annotations
@@ -84,6 +84,9 @@ class Dtype(IntEnum):
         return _SIZES[self]
 
 
+# In the root of an all_reduce: sums of float32 are rounded once, at the end.
+EXACT = 1
+
 _SIZES = (1, 2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8)
 _OPS = {int(op): op for op in Op}
 _ROOTED = {Op.BROADCAST, Op.REDUCE}
@@ -136,6 +139,8 @@ def _call(header: Header, op: Op) -> str:
     inside = []
     if 0 < header.kind <= Kind.MIN:
         inside.append(Kind(header.kind).name.lower())
+    if op == Op.ALL_REDUCE and header.root == EXACT:
+        inside.append("exact")
     if op in _ROOTED:
         inside.append(f"root {header.root}")
     if op == Op.SEND:
