@@ -69,12 +69,17 @@ def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
 def manner(verb: str, plan: Plan, lab: Lab, say: Say) -> Manner:
     """Return how a plan is carried out, telling *say* of each host's progress."""
     touched = [name for name, part in plan.hosts.items() if not part.empty]
-    waiting = dict.fromkeys(touched)
+    steps = sum(len(part.go) for part in plan.hosts.values())
+    waiting, gone = dict.fromkeys(touched), list[str]()
 
     def tell(host: str, what: str) -> None:
-        if what.startswith("staged"):
+        if what == "staged":
             waiting.pop(host, None)
-        say(Doing("stage", len(touched) - len(waiting), len(touched), tuple(waiting)))
+            say(Doing("stage", len(touched) - len(waiting), len(touched), tuple(waiting)))
+        else:
+            gone.append(host)
+        if not waiting:
+            say(Doing("change", len(gone), steps))
 
     return Manner(by=f"{verb} by {whoami()}", forks=lab.forks, tell=tell)
 

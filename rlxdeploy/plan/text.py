@@ -1,10 +1,11 @@
 """A plan as lines a person reads; the command line colours and prints them."""
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rlxdeploy.model.plan import Change, FileChange, HostPlan, Plan, RankRow
+from rlxdeploy.model.plan import Change, FileChange, HostPlan, Plan, RankRow, UnitAction
 from rlxdeploy.plan.epoch import named
 
 
@@ -29,6 +30,7 @@ class Line:
 
 
 _MARKS = {Change.CREATED: "+", Change.CHANGED: "~", Change.REMOVED: "-"}
+_PLURALS = {"it is": "they are", "it does": "they do", "its": "their"}
 _DIFF_TONES = {"+": Tone.CREATED, "-": Tone.REMOVED, "@": Tone.QUIET}
 _COLUMNS = ("rank", "node", "host", "device", "address", "launch", "action")
 
@@ -91,12 +93,27 @@ def _host(name: str, part: HostPlan, diffs: Collection[Change]) -> Iterator[Line
     yield Line(f"{name} ({part.launch})", Tone.HEAD)
     for change in part.changes:
         yield from _change(change, diffs)
-    for action in part.actions:
-        yield Line(f"  {action.action} rank {action.rank}: {action.why}")
+    for (action, why), ranks in _alike(part.actions).items():
+        yield Line(f"  {action} {named(ranks)}: {why if len(ranks) == 1 else _of_many(why)}")
     if part.stage:
         yield Line(f"  first: {'; '.join(map(str, part.stage))}", Tone.QUIET)
     if part.go:
         yield Line(f"  then: {'; '.join(map(str, part.go))}", Tone.QUIET)
+
+
+def _alike(actions: tuple[UnitAction, ...]) -> Mapping[tuple[str, str], list[int]]:
+    """Return the ranks by what happens to them, and why."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for one in actions:
+        found.setdefault((one.action, one.why), []).append(one.rank)
+    return found
+
+
+def _of_many(why: str) -> str:
+    """Return what is said of one rank as it is said of several."""
+    for one, many in _PLURALS.items():
+        why = re.sub(rf"\b{one}\b", many, why)
+    return why
 
 
 def _change(change: FileChange, diffs: Collection[Change]) -> Iterator[Line]:
