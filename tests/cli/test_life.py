@@ -34,6 +34,7 @@ def test_a_second_apply_touches_nothing(desk: Desk) -> None:
     desk.good("apply", "--yes")
     pids, files = desk.records(), desk.files()
 
+    assert desk.run("plan", "--detailed-exitcode").code == 0
     again = desk.good("apply")
     document = desk.good("apply", "--json").document
 
