@@ -38,7 +38,7 @@ def test_a_cluster_file_validates_and_is_refused_for_use() -> None:
         InventoryError, match=r"cluster\.toml:24:1: discover\.ssh_hosts: not supported"
     ):
         load_to_compile(path)
-    assert {"discover.ssh_hosts", "node[2].role"} <= notices
+    assert {"discover.ssh_hosts", "placement"} <= notices
     assert {"model", "seq"} <= {finding.key for finding in report.without_effect}
 
 
