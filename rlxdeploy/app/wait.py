@@ -9,7 +9,7 @@ from rlxdeploy.app.look import Status, status
 from rlxdeploy.app.say import Doing, Say, nobody
 
 PAUSE_S = 0.5
-ENDED = ("inactive", "failed", "missing")
+ENDED = ("exited", "inactive", "failed", "missing")
 
 
 def wait(inventory: Path, timeout: float, lab: Lab, say: Say, *, finished: bool) -> Status:

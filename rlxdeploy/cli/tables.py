@@ -94,5 +94,5 @@ def _cells(rank: RankStatus) -> tuple[str, ...]:
 
 
 def _state(rank: RankStatus) -> str:
-    ended = rank.state in ("failed", "inactive") and rank.exit_status is not None
+    ended = rank.state in ("exited", "failed", "inactive") and rank.exit_status is not None
     return f"{rank.state} (exit {rank.exit_status})" if ended else rank.state

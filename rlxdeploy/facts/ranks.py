@@ -25,7 +25,7 @@ def state_of(seen: RankSeen, *, notify: bool, unit: bool, alive: float) -> RankS
 
     A unit that does not notify is called ready by systemd at once; a supervisor waits by itself.
     """
-    if seen.active == "inactive" and seen.exit_status == 0:
+    if seen.active in ("exited", "inactive") and seen.exit_status == 0:
         return RankState.FINISHED
     if seen.active == "failed" or seen.exit_status not in (None, 0, COMES_BACK):
         return RankState.FAILED

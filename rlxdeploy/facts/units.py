@@ -20,7 +20,7 @@ SYSTEM, USER = "system units", "user units"
 
 _SHOWN = (
     "Id,ActiveState,MainPID,NRestarts,StatusText,ExecMainCode,ExecMainStatus,UnitFileState,"
-    "ExecMainStartTimestampMonotonic"
+    "ExecMainStartTimestampMonotonic,SubState"
 )
 
 # The words are the unit pattern's stem and the unit folder.
@@ -32,7 +32,7 @@ for f in "$2"/*.wants/"$1"*.service; do [ -L "$f" ] && echo "enabled|$f"; done
 """
 
 # Where two launches know a rank, what runs goes before what failed or lies idle.
-_LIVELY = ("active", "reloading", "activating", "deactivating", "failed", "inactive")
+_LIVELY = ("active", "reloading", "activating", "deactivating", "exited", "failed", "inactive")
 
 
 def questions(enquiry: Enquiry) -> tuple[Question, ...]:
@@ -95,6 +95,8 @@ def _unit(
 ) -> RankSeen:
     active = unit.get("ActiveState", "")
     active = active if active in _LIVELY else "inactive"
+    # Its process has ended well; the unit stays active so that its exit status can be seen.
+    active = "exited" if unit.get("SubState") == "exited" else active
     started = whole(unit.get("ExecMainStartTimestampMonotonic", ""))
     return RankSeen(
         rank=rank,

@@ -137,8 +137,8 @@ class FileSeen:
 class RankSeen:
     """One rank's instance as the host has it.
 
-    *active* uses systemd's words (active, activating, failed, inactive); *since* is the wall
-    clock of the start in seconds; *node* is the node's own state file, empty when unreadable.
+    *active* uses systemd's words (active, activating, exited, failed, inactive); *since* is the
+    wall clock of the start in seconds; *node* is the node's own state file, empty when unreadable.
     """
 
     rank: int

@@ -116,8 +116,8 @@ def test_a_log_that_is_not_there_is_empty(lab: Lab) -> None:
 
 
 JOURNAL = {
-    "system": ("systemd", "exec $sudo journalctl --no-pager", ""),
-    "user": ("systemd-user", "exec journalctl --user --no-pager", "yesterday"),
+    "system": ("systemd", "exec $sudo journalctl -q --no-pager", ""),
+    "user": ("systemd-user", "exec journalctl --user -q --no-pager", "yesterday"),
 }
 
 

@@ -69,7 +69,7 @@ def test_a_system_is_read_whole() -> None:
         ("252", 0, {"python": ""}, ("systemd",)),
         ("", 1000, {"python": ""}, ()),
     ],
-    ids=["root", "user", "sudo", "user-manager", "sessions-only", "old", "none", "no-python", "nothing"],
+    ids=["root", "user", "sudo", "manager", "in-sessions", "old", "none", "no-python", "nothing"],
 )
 def test_the_launches_that_work_are_told_best_first(
     systemd: str, uid: int, answers: dict[str, str], launches: tuple[str, ...]

@@ -101,6 +101,14 @@ def test_units_are_read_with_the_states_of_their_nodes() -> None:
     assert fifth == RankSeen(5, "inactive", enabled=True)
 
 
+def test_a_unit_that_outlives_its_process_has_ended() -> None:
+    """RemainAfterExit keeps it active so that its exit status stays to be read."""
+    shown = "unit|Id=rlx-demo@0.service\nunit|ActiveState=active\nunit|SubState=exited\n"
+    (seen,) = read(system_units=f"{shown}unit|ExecMainCode=1\nunit|ExecMainStatus=0\n")
+
+    assert (seen.active, seen.ready, seen.exit_status) == ("exited", False, 0)
+
+
 def test_a_living_supervisor_is_believed() -> None:
     """What it wrote holds while its process runs under the same start time."""
     assert supervised(SAID, "proc|" + PROC.format(start=5555)) == RankSeen(
