@@ -23,6 +23,9 @@ from rlxdeploy.runtime.wire.control import MAX_CAUSE
 from rlxdeploy.runtime.wire.header import HEADER, HEADER_BYTES, VERSION, Header, Op, decode
 
 _DONTWAIT = socket.MSG_DONTWAIT
+# What is about to come comes in the first tenth of the spinning.  For the rest every turn offers
+# the core to others: on a busy machine the awaited rank itself may be the one that needs it.
+_POLITE = 0.9
 
 
 class Spin(NamedTuple):
@@ -42,6 +45,7 @@ class Inlet:
     def __init__(self, vigil: Vigil, limits: Limits, spin: Spin) -> None:
         self._vigil, self._limits, self._sending = vigil, limits, vigil.sending
         self._spin_s, self._crowded = spin
+        self._polite_s = spin.seconds * _POLITE
         self._gentle = False
         vigil.serve = self.serve
 
@@ -145,7 +149,7 @@ class Inlet:
                     spin_until = now + self._spin_s
                 elif now > spin_until:
                     self._sleep(channel, view, got, least, call)
-                elif self._crowded:
+                elif self._crowded or now > spin_until - self._polite_s:
                     os.sched_yield()
                 continue
             except OSError as error:
