@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, str] = {
     "resolve": "compile",
     "render": "compile",
     "probe": "compile",
+    "explain": "explain",
     "trust": "trust",
     "schema": "validate",
 }

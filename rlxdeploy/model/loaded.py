@@ -51,6 +51,12 @@ class Loaded:
             path = path[:-1]
         return Place(self.shown, *self.places.get(path, (0, 0)))
 
+    def origin(self, path: KeyPath) -> str:
+        """Return where the value of the key at *path* comes from: its line, or its default."""
+        if self.written(path):
+            return f"{self.place_of(path)}: {spelled(path)}"
+        return f"the default of {spelled(path)}"
+
     def finding(self, path: KeyPath, message: str, remedy: str = "") -> Finding:
         """Return an error about the key at *path*."""
         return Finding(message, self.place_of(path), spelled(path), remedy)

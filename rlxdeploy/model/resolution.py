@@ -46,8 +46,8 @@ class Seat:
     *index* is the node's place in the inventory and *slot* counts its ranks.  *devices* are the
     canonical labels, primary first; *visible* is what the vendor's variable
     (CUDA_VISIBLE_DEVICES …) is set to, None to leave it alone.  *peer* is None for a star's
-    worker.  *why* maps each value (address, port, device, rank, launch, python) to the line, probe
-    or rule that gave it.
+    worker.  *why* maps each value that the rank has (rank, node, host, device, address, port, bind,
+    python, command) to the line, probe or rule that gave it.
     """
 
     rank: int
@@ -74,7 +74,8 @@ class Seat:
 class Placed:
     """How the job is laid out and started on one host.
 
-    The ranks run as *user* in *workdir*; *owner* reads the environment files.
+    The ranks run as *user* in *workdir*; *owner* reads the environment files.  *why* maps launch,
+    user, owner, home, workdir and python to the line, probe or rule that gave it.
     """
 
     host: Host

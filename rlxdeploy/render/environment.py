@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from rlxdeploy.errors import CompileError, Finding
 from rlxdeploy.model.files import RemoteFile
 from rlxdeploy.model.job import Secret
+from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.locate import KeyPath
 from rlxdeploy.model.resolution import Resolution, Seat
 from rlxdeploy.render.inputs import Inputs
@@ -52,11 +53,12 @@ def _unfit(sections: tuple[Section, ...], seat: Seat, inputs: Inputs) -> Iterato
         try:
             check_entry(name, value)
         except Unquotable as error:
-            place = inputs.loaded.place_of(_key(name, seat, inputs))
+            place = inputs.loaded.place_of(own_key(name, seat, inputs.loaded))
             remedy = 'a star needs one address only: topology = "star"' if name == "PEERS" else ""
             yield Finding(f"rank {seat.rank}: {error}", place, name, remedy)
 
 
-def _key(name: str, seat: Seat, inputs: Inputs) -> KeyPath:
+def own_key(name: str, seat: Seat, loaded: Loaded) -> KeyPath:
+    """Return the key that sets a variable of the person's: the node's own, else the job's."""
     own: KeyPath = ("node", seat.index, "env", name)
-    return own if inputs.loaded.written(own) else ("job", "env", name)
+    return own if loaded.written(own) else ("job", "env", name)

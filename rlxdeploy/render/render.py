@@ -14,7 +14,7 @@ from rlxdeploy.render.process import process_file
 from rlxdeploy.render.service import service_of
 from rlxdeploy.render.templates import Templates
 from rlxdeploy.render.unit import unit_files
-from rlxdeploy.render.variables import Around, plan_hash, rank_sections
+from rlxdeploy.render.variables import Around, Section, plan_hash, rank_sections
 
 _RELEASE_DIGITS = 12
 
@@ -24,7 +24,7 @@ def render(resolution: Resolution, inputs: Inputs, generation: int) -> RemoteFil
 
     Raises CompileError with all that cannot be rendered, on any host.
     """
-    renderer = _Renderer(resolution, inputs, generation)
+    renderer = Renderer(resolution, inputs, generation)
     hosts: dict[str, HostFiles] = {}
     findings: dict[Finding, None] = {}
     for name, placed in resolution.hosts.items():
@@ -46,7 +46,7 @@ def release_id(hosts: Mapping[str, HostFiles]) -> str:
     return total.hexdigest()[:_RELEASE_DIGITS]
 
 
-class _Renderer:
+class Renderer:
     """What is the same for all hosts of one compile."""
 
     def __init__(self, resolution: Resolution, inputs: Inputs, generation: int) -> None:
@@ -83,10 +83,14 @@ class _Renderer:
             stored=(self._archive(placed, ranks),),
         )
 
-    def _env(self, placed: Placed, seat: Seat) -> RemoteFile:
+    def sections(self, placed: Placed, seat: Seat) -> tuple[Section, ...]:
+        """Return what rlxdeploy itself sets for *seat*."""
         archive = placed.tree.stored(self._digest)
         around = Around(self._resolution, self._peers, self._job, placed.tree, self.plan, archive)
-        sections = rank_sections(seat, around)
+        return rank_sections(seat, around)
+
+    def _env(self, placed: Placed, seat: Seat) -> RemoteFile:
+        sections = self.sections(placed, seat)
         return env_file(seat, sections, self._resolution, self._inputs, self._templates)
 
     def _held(self) -> RemoteFile:

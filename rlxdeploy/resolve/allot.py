@@ -1,7 +1,7 @@
 """Which devices each rank gets, and what the vendor's variable shows it of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlxdeploy.model.devices import parse_devices
 from rlxdeploy.model.survey import Device
@@ -48,7 +48,7 @@ def _choices(group: Group, report: Report) -> Mapping[int, Choice]:
         entry = stand.entry
         if entry.index in choices:
             continue
-        choices[entry.index] = choice = _choice(stand)
+        choices[entry.index] = choice = _choice(stand, report)
         if choice.problem:
             report.error(entry.key("device"), f"{entry.name}: {choice.problem}", choice.remedy)
         if choice.warning:
@@ -56,14 +56,16 @@ def _choices(group: Group, report: Report) -> Mapping[int, Choice]:
     return choices
 
 
-def _choice(stand: Stand) -> Choice:
+def _choice(stand: Stand, report: Report) -> Choice:
     written = stand.entry.node.device
+    if written is None:
+        if stand.facts is None:
+            return Choice((CPU,), "unwritten and not surveyed")
+        return best_device(stand.facts.hardware)
+    labels, why = parse_devices(written), report.loaded.origin(stand.entry.key("device"))
     if stand.facts is None:
-        labels = parse_devices(written) if written else (CPU,)
-        return Choice(labels, "as written in device" if written else "unwritten and not surveyed")
-    if written:
-        return written_devices(parse_devices(written), stand.facts.hardware)
-    return best_device(stand.facts.hardware)
+        return Choice(labels, why)
+    return replace(written_devices(labels, stand.facts.hardware), why=why)
 
 
 def _given(label: str, stands: Sequence[Stand], report: Report) -> tuple[Device, ...]:

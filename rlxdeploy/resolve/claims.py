@@ -50,15 +50,18 @@ def claims(
     return found
 
 
-def reason(entry: Entry, claim: Claim, rank: int) -> str:
+def reason(entry: Entry, claim: Claim, rank: int, report: Report) -> str:
     """Return why the slot with *claim* has got *rank*."""
     if claim.pinned is not None:
-        return "pinned by rank"
+        pinned_by = entry.principal or entry
+        return f"pinned: {report.loaded.origin(pinned_by.key('rank'))}"
     if entry.principal is not None and claim.held in (None, rank):
         return f"promoted: that of {entry.principal.name}"
     if claim.held is None:
         return "in the order of the file"
-    return "as deployed" if claim.held == rank else f"rank {claim.held} moved to fill a hole"
+    if claim.held == rank:
+        return f"as deployed: deployment.json on {claim.group}"
+    return f"rank {claim.held} moved to fill a hole"
 
 
 def _holder(

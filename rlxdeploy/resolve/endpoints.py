@@ -39,7 +39,8 @@ def endpoints(group: Group, controller: Controller, report: Report) -> Mapping[i
         if one.problem:
             report.error(stand.entry.key("addr"), one.problem, one.remedy)
         else:
-            found[stand.rank] = Dialled(Endpoint(one.address, port), one.why, why)
+            whence = f" ({_origin(stand, report)})" if stand.entry.addr else ""
+            found[stand.rank] = Dialled(Endpoint(one.address, port), one.why + whence, why)
             _warn_of_nat(stand, one, report)
     _check(dialled, found, report)
     return found
@@ -60,11 +61,15 @@ def _ports(dialled: Sequence[Stand], data_port: int, report: Report) -> Iterator
         base = written or data_port
         count = counts.get((stand.machine, base), 0)
         counts[stand.machine, base] = count + 1
-        said = "addr" if written else "data_port"
+        said = report.loaded.origin(_port_key(stand))
         if base + count > LAST_PORT:
             what = f"rank {stand.rank} would get port {base + count}, which does not exist"
             report.error(_port_key(stand), what, "start lower")
-        yield base + count, f"{said} {base}" + (f" + {count}" if count else "")
+        yield base + count, said + (f", and {count} more on one machine" if count else "")
+
+
+def _origin(stand: Stand, report: Report) -> str:
+    return report.loaded.origin(stand.entry.key("addr"))
 
 
 def _port_key(stand: Stand) -> KeyPath:

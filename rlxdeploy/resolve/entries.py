@@ -66,10 +66,11 @@ def wanted_python(loaded: Loaded, entry: Entry, interpreter: str) -> Wanted:
     On the controller that one is taken where none is written: it is known to work.
     """
     if entry.node.python is not None:
-        return Wanted(entry.node.python, entry.key("python"), "written for the node")
+        own = entry.key("python")
+        return Wanted(entry.node.python, own, loaded.origin(own))
     key = ("runtime", "python")
     if loaded.written(key):
-        return Wanted(loaded.inventory.runtime.python, key, "[runtime] python")
+        return Wanted(loaded.inventory.runtime.python, key, loaded.origin(key))
     if entry.host.is_controller:
         return Wanted(interpreter, key, "unwritten: on the controller, what runs rlxdeploy")
     return Wanted(loaded.inventory.runtime.python, key, "unwritten: the default")

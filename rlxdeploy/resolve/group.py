@@ -148,7 +148,7 @@ def _stands(
         machine = machines[entry.index]
         facts = deployed.survey.hosts.get(machine) if entry.node.managed else None
         _tell_of_move(entry, claim, rank, report)
-        yield Stand(entry, slot, rank, reason(entry, claim, rank), machine, facts)
+        yield Stand(entry, slot, rank, reason(entry, claim, rank, report), machine, facts)
 
 
 def _tell_of_move(entry: Entry, claim: Claim, rank: int, report: Report) -> None:

@@ -43,7 +43,7 @@ def choose_launch(facts: HostFacts, report: Report) -> Started:
         why = f"auto: the first that works on {host} (there work {', '.join(works)})"
         _tell_of_lingering(launch, facts, report)
     else:
-        why = "as written in launch"
+        why = report.loaded.origin(("job", "launch"))
     if launch not in works:
         can = f"there work {', '.join(works)}" if works else f"it has none of {_NEEDS}"
         remedy = _linger(platform) if launch is Launch.SYSTEMD_USER else ""
@@ -54,7 +54,8 @@ def choose_launch(facts: HostFacts, report: Report) -> Started:
         report.error(("job", "user"), what, "leave user unwritten, or use systemd")
     _check_account(facts, report)
     _check_sudo(facts, report)
-    return _started(launch, job.user, platform, why)
+    why_user = report.loaded.origin(("job", "user")) if job.user else "the login user"
+    return _started(launch, job.user, platform, (why, why_user))
 
 
 def tree(job: str, launch: Launch, platform: Platform) -> Tree:
@@ -98,13 +99,13 @@ def _check_sudo(facts: HostFacts, report: Report) -> None:
         report.error(("ssh", "become"), what, remedy)
 
 
-def _started(launch: Launch, user: str | None, platform: Platform, why: str) -> Started:
+def _started(launch: Launch, user: str | None, platform: Platform, why: tuple[str, str]) -> Started:
     return Started(
         launch=launch,
         user=user or platform.user,
         owner="root" if launch is Launch.SYSTEMD else platform.user,
-        why=why,
-        why_user="as written in user" if user else "the login user",
+        why=why[0],
+        why_user=why[1],
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from rlxdeploy.model.host import Tree
+from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Placed
 from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.model.vocabulary import Hardening, Launch
@@ -75,8 +76,20 @@ def _placed(
         owner=started.owner,
         workdir=loaded.inventory.job.workdir or here.current,
         python=_python(wanted, started.launch, facts, report),
-        why={"launch": started.why, "user": started.why_user, "python": wanted[0][1].why},
+        why={
+            "launch": started.why,
+            "user": started.why_user,
+            "owner": f"whoever reads environment files under {started.launch}",
+            "home": f"where {started.launch} keeps a job's files",
+            "workdir": _why_workdir(loaded),
+            "python": wanted[0][1].why,
+        },
     )
+
+
+def _why_workdir(loaded: Loaded) -> str:
+    key = ("job", "workdir")
+    return loaded.origin(key) + ("" if loaded.written(key) else ": the release's folder")
 
 
 def _python(

@@ -130,11 +130,28 @@ def _seat(stand: Stand, settled: _Settled, controller: Controller, report: Repor
         managed=node.managed,
         why={
             "rank": stand.why,
+            "node": str(loaded.place_of(entry.key())),
+            "host": _why_host(stand, loaded),
             "device": allotted.why,
             **({"address": dialled.why_address, "port": dialled.why_port} if dialled else {}),
-            **({"python": runs.why} if runs.why else {}),
+            **({"bind": loaded.origin(entry.key("bind"))} if dialled and node.bind else {}),
+            **(
+                {"python": runs.why, "command": loaded.origin(("job", "command"))}
+                if runs.why
+                else {}
+            ),
         },
     )
+
+
+def _why_host(stand: Stand, loaded: Loaded) -> str:
+    """Return why the rank is on its host, which may have a name that the node does not write."""
+    entry = stand.entry
+    if not entry.node.managed:
+        return f"{loaded.origin(entry.key('managed'))}: it runs elsewhere"
+    ssh = loaded.origin(entry.key("ssh")) if entry.node.ssh else "ssh is unwritten: the controller"
+    same = f"; {entry.host.name} is {stand.machine} under another name"
+    return ssh + (same if entry.host.name != stand.machine else "")
 
 
 def _check_devices(

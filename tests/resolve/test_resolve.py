@@ -48,10 +48,13 @@ def test_hosts_that_share_one_subnet_are_dialled_there() -> None:
     assert [seat.node_rank for seat in group.seats] == [0, 1, 2]
     assert group.seats[0].why == {
         "rank": "in the order of the file",
+        "node": "inventory.toml:4:3",
+        "host": "inventory.toml:5:1: node[0].ssh",
         "device": "the host reports no other usable device",
         "address": "on eth0 of a, in 10.0.0.0/24, the one subnet that all 3 machines share",
-        "port": "data_port 29500",
+        "port": "the default of network.data_port",
         "python": "unwritten: the default",
+        "command": "the default of job.command",
     }
 
 
@@ -157,8 +160,8 @@ def test_a_deployed_rank_keeps_its_number_when_a_host_comes_in_between() -> None
 
     assert [seat.host for seat in group.seats] == ["a", "c", "b"]
     assert [seat.why["rank"] for seat in group.seats] == [
-        "as deployed",
-        "as deployed",
+        "as deployed: deployment.json on a",
+        "as deployed: deployment.json on c",
         "in the order of the file",
     ]
 
