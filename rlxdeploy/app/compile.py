@@ -10,7 +10,7 @@ from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.archive import runtime_archive
 from rlxdeploy.edge.files import read_text
 from rlxdeploy.edge.gather import looked_up, own_templates, shipped_templates, sources
-from rlxdeploy.edge.record import read_record
+from rlxdeploy.edge.record import digest_key, read_record
 from rlxdeploy.edge.survey import survey_hosts
 from rlxdeploy.errors import HostError
 from rlxdeploy.model.codec import load_survey
@@ -20,7 +20,7 @@ from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.model.targets import Targets
 from rlxdeploy.render.inputs import Inputs
-from rlxdeploy.render.render import render
+from rlxdeploy.render.render import has_secrets, render
 from rlxdeploy.resolve.controller import Controller, names_to_look_up
 from rlxdeploy.resolve.promote import Promotion
 from rlxdeploy.resolve.resolve import resolve
@@ -107,6 +107,7 @@ def gathered(loaded: Loaded, templates: Path | None) -> Inputs:
         templates=shipped_templates(),
         overrides=own_templates(templates),
         sources=sources(loaded),
+        digest_key=digest_key(Path(loaded.path), loaded.job) if has_secrets(loaded) else b"",
     )
 
 

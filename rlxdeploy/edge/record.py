@@ -1,6 +1,7 @@
 """The folder `.rlxdeploy/` beside an inventory: private, ignored by git, written atomically."""
 
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Collection, Mapping
@@ -19,6 +20,9 @@ FOLDER = ".rlxdeploy"
 # A diff of more than this is not read; the digests stand for it.
 LONGEST_KNOWN = 64 << 10
 _RECORD = TypeAdapter(Record)
+
+# As long as the digests that it keys.
+_KEY_BYTES = 32
 
 
 class RecordError(RlxDeployError):
@@ -62,6 +66,7 @@ def write_record(inventory: Path, record: Record) -> None:
 def forget_record(inventory: Path, job: str) -> None:
     """Have no record of *job* and nothing kept of it."""
     _path(inventory, job).unlink(missing_ok=True)
+    _key_path(inventory, job).unlink(missing_ok=True)
     shutil.rmtree(inventory.resolve().parent / FOLDER / f"{job}.known", ignore_errors=True)
 
 
@@ -77,6 +82,31 @@ def prepare_folder(inventory: Path) -> Path:
 
 def _path(inventory: Path, job: str) -> Path:
     return inventory.resolve().parent / FOLDER / f"{job}.json"
+
+
+def digest_key(inventory: Path, job: str) -> bytes:
+    """Return the key under which the secrets of *job* are digested, made at its first use.
+
+    It is kept, so that a secret that has not changed has the same digest in every run.  Raises
+    RecordError where it can be neither read nor made.
+    """
+    path = _key_path(inventory, job)
+    try:
+        prepare_folder(inventory)
+        with suppress(FileExistsError):
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))
+        key = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror}") from error
+    if len(key) != _KEY_BYTES:
+        raise RecordError(f"{path}: {len(key)} bytes are no key; remove it, a new one will be made")
+    return key
+
+
+def _key_path(inventory: Path, job: str) -> Path:
+    return inventory.resolve().parent / FOLDER / f"{job}.digest-key"
 
 
 def remember(inventory: Path, job: str, contents: Mapping[str, bytes]) -> None:

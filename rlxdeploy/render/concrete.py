@@ -9,6 +9,7 @@ from rlxdeploy.model.addresses import HostPort, parse_address
 from rlxdeploy.model.inventory import Node
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution, Seat
+from rlxdeploy.model.vocabulary import Policy
 from rlxdeploy.render.toml import to_document
 
 Table = dict[str, Any]
@@ -22,6 +23,10 @@ def resolve_toml(resolution: Resolution, loaded: Loaded) -> str:
     """
     document = to_document(loaded.inventory)
     document.pop("discover", None)
+    if resolution.placement:
+        # What was computed from the survey is written, as a person would.
+        document.pop("reserve_ram_gb", None)
+        document["placement"] = {"policy": Policy.MANUAL.value}
     document["job"] = {"name": resolution.job} | document.get("job", {})
     moved = dict(_moved(resolution, loaded))
     seats: dict[int, list[Seat]] = {}
@@ -70,6 +75,8 @@ def _tables(
 
 def _settled(table: Table, seat: Seat) -> Table:
     settled: Table = {"device": "+".join(seat.devices), "rank": seat.rank}
+    if seat.share.layers:
+        settled["layers"] = seat.share.layers
     if seat.peer:
         settled["addr"] = str(seat.peer)
     if seat.python:

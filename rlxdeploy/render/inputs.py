@@ -12,7 +12,8 @@ class Inputs:
 
     *archive* is the runtime archive.  *templates* are ours and *overrides* the person's, by file
     name; an override takes the place of ours.  *sources* holds the content of `[[job.files]]` by
-    `source` as written, *secrets* each secret's value by its `from`.
+    `source` as written, *secrets* each secret's value by its `from`.  *digest_key* stays the same
+    for a job of one inventory; it is needed where a file is a secret.
     """
 
     loaded: Loaded
@@ -21,6 +22,7 @@ class Inputs:
     overrides: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, bytes] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    digest_key: bytes = b""
 
     @property
     def origin(self) -> str:

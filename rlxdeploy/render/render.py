@@ -1,12 +1,15 @@
 """From the Resolution to every host's files: `render` is the stage, the rest are its parts."""
 
 import hashlib
+import hmac
 from collections.abc import Iterable, Mapping
 
 from rlxdeploy.errors import CompileError, Finding
 from rlxdeploy.model.files import HostFiles, RemoteFile, RemoteFiles
+from rlxdeploy.model.job import Secret
+from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Placed, Resolution, Seat
-from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.model.vocabulary import Launch, Security
 from rlxdeploy.render.environment import env_file
 from rlxdeploy.render.inputs import Inputs
 from rlxdeploy.render.jobfiles import group_context, job_files
@@ -34,16 +37,36 @@ def render(resolution: Resolution, inputs: Inputs, generation: int) -> RemoteFil
             findings |= dict.fromkeys(error.findings)
     if findings:
         raise CompileError(tuple(findings))
-    return RemoteFiles(hosts, release_id(hosts), renderer.plan, generation)
+    return RemoteFiles(hosts, release_id(hosts, inputs.digest_key), renderer.plan, generation)
 
 
-def release_id(hosts: Mapping[str, HostFiles]) -> str:
-    """Return the id that the same files on the same hosts always get."""
+def has_secrets(loaded: Loaded) -> bool:
+    """Tell whether any file of *loaded* can be a secret."""
+    inventory = loaded.inventory
+    envs = (inventory.job.env, *(node.env for node in inventory.node))
+    values = [value for env in envs for value in env.values()]
+    psk = inventory.job.effective_security is Security.PSK
+    return psk or any(isinstance(value, Secret) for value in values)
+
+
+def release_id(hosts: Mapping[str, HostFiles], key: bytes) -> str:
+    """Return the id that the same files on the same hosts always get under one *key*.
+
+    A secret may be short, and the id is shown to everybody: without the key, nobody can try likely
+    secrets against it.
+    """
     total = hashlib.sha256()
     for name, files in sorted(hosts.items()):
         for file in (*files.released, *files.installed, *files.stored):
-            total.update(f"{name}\0{file.path}\0{file.mode:o}\0{file.digest}\n".encode())
+            digest = _keyed(file, key) if file.secret else file.digest
+            total.update(f"{name}\0{file.path}\0{file.mode:o}\0{digest}\n".encode())
     return total.hexdigest()[:_RELEASE_DIGITS]
+
+
+def _keyed(file: RemoteFile, key: bytes) -> str:
+    if not key:
+        raise ValueError(f"{file.path} is a secret, and there is no key to digest it with")
+    return hmac.new(key, file.content, hashlib.sha256).hexdigest()
 
 
 class Renderer:
