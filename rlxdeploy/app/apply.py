@@ -13,11 +13,12 @@ from rlxdeploy.edge.apply import Carried, Manner, carried_out
 from rlxdeploy.edge.record import forget_record, read_record, remember, remember_only, write_record
 from rlxdeploy.edge.watch import Watched, Wish, watch
 from rlxdeploy.errors import HostError
-from rlxdeploy.facts.ranks import RankState
+from rlxdeploy.facts.ranks import ALIVE_S, RankState, state_of
 from rlxdeploy.model.plan import HostPlan, Plan, RankRow
 from rlxdeploy.model.record import HostRecord, Record
 from rlxdeploy.model.step import StopRanks
 from rlxdeploy.model.survey import RankSeen, Survey
+from rlxdeploy.model.vocabulary import Launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,11 @@ def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
     Failures of hosts and ranks are in the answer; raises RecordError where the record beside the
     inventory cannot be written, before anything is changed.
     """
-    plan = planned.plan
+    plan, survey = planned.plan, planned.compiled.survey
     if plan.empty:
-        return Applied(plan, went=False, failed={})
+        whole = all(_joined(plan, survey))
+        watched = None if whole else join(plan, Survey({}), lab, say)
+        return Applied(plan, went=False, failed={}, watched=watched)
     records = _Records.of(planned)
     records.begin()
     with carried_out(
@@ -57,8 +60,8 @@ def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
         records.end(went=carried.went)
         if not carried.went or carried.outcomes.failed:
             return Applied(plan, carried.went, carried.outcomes.failed)
-        watched = join(plan, planned.compiled.survey, lab, say)
-    first = not any(facts.job.deployed for facts in planned.compiled.survey.hosts.values())
+        watched = join(plan, survey, lab, say)
+    first = not any(facts.job.deployed for facts in survey.hosts.values())
     if watched.ok or not first:
         return Applied(plan, went=True, failed={}, watched=watched)
     halted = _halt(planned, lab, say)
@@ -97,6 +100,16 @@ def join(plan: Plan, before: Survey, lab: Lab, say: Say) -> Watched:
     say(Doing("join", 0, len(rows), tuple(waiting.values())))
     wish = Wish(before=_starts(before))
     return watch(plan, lab.open_session, wish, tell=tell)
+
+
+def _joined(plan: Plan, survey: Survey) -> Iterator[bool]:
+    """Yield for each rank of a group that is left alone whether it has joined, or ended well."""
+    seen = {one.rank: one for facts in survey.hosts.values() for one in facts.job.ranks}
+    well = {RankState.READY, RankState.FINISHED}
+    for row in plan.ranks:
+        if row.managed and (one := seen.get(row.rank)) is not None:
+            unit, notify = row.launch != Launch.PROCESS, plan.join == "notify"
+            yield state_of(one, notify=notify, unit=unit, alive=ALIVE_S) in well
 
 
 def _starts(survey: Survey) -> Mapping[int, float]:

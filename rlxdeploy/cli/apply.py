@@ -7,7 +7,9 @@ import typer
 from rlxdeploy.app.apply import Applied, apply_job
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.lab import Lab
-from rlxdeploy.app.plan import plan_job
+from rlxdeploy.app.plan import Planned, plan_job
+from rlxdeploy.app.saved import is_plan, plan_again, read_plan
+from rlxdeploy.app.say import Say
 from rlxdeploy.cli.options import (
     Adopt,
     Forks,
@@ -44,7 +46,10 @@ def apply_command(
     diff: ShowDiff = None,
     as_json: Json = False,
 ) -> int:
-    """Bring the hosts to what the inventory says, and the ranks into one group."""
+    """Bring the hosts to what the inventory says, and the ranks into one group.
+
+    Given a plan saved by `plan --out`, carry out exactly that, or exit with 6 and what has moved.
+    """
     screen = Screen(as_json=as_json)
     request = Request(
         chosen(inventory, option),
@@ -56,7 +61,7 @@ def apply_command(
         applied = _apply(request, lab, screen, Wish(join_timeout, adopt, yes, diff))
     if as_json:
         screen.document(applied_document(applied, "apply"))
-    if not applied.plan.empty:
+    if applied.watched or not applied.plan.empty:
         show_applied(screen, applied, "apply")
     return exit_of(applied)
 
@@ -73,9 +78,15 @@ class Wish:
 
 def _apply(request: Request, lab: Lab, screen: Screen, wish: Wish) -> Applied:
     with screen.progress() as say:
-        planned = plan_job(request, lab, say, join_timeout=wish.join_timeout, adopt=wish.adopt)
+        planned = _planned(request, lab, say, wish)
     show_plan(screen, planned.plan, diff=wish.diff)
     if not planned.plan.empty:
         confirm(screen, "Carry this out?", yes=wish.yes)
     with screen.progress() as say:
         return apply_job(planned, lab, say)
+
+
+def _planned(request: Request, lab: Lab, say: Say, wish: Wish) -> Planned:
+    if is_plan(request.inventory):
+        return plan_again(read_plan(request.inventory), lab, say)
+    return plan_job(request, lab, say, join_timeout=wish.join_timeout, adopt=wish.adopt)

@@ -71,10 +71,10 @@ def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
 
 
 def exit_of(applied: Applied) -> int:
-    """Return the exit code: 3 where hosts or ranks failed after GO, else that of the errors."""
+    """Return the exit code: 3 where ranks, or hosts after GO, failed; else that of the errors."""
     if applied.ok:
         return 0
-    if applied.went:
+    if applied.went or applied.watched:
         return SOME_FAILED
     return worst([exit_code_of(error) or 1 for error in applied.failed.values()])
 
@@ -96,10 +96,9 @@ def _verdict(applied: Applied, verb: str) -> str:
     after = f"after {watched.waited:.1f} s"
     if applied.stopped:
         return f"{plan.job}: the group did not form ({after}); its ranks were stopped again."
-    return (
-        f"{plan.job}: the group did not form ({after}); release {plan.release} stays, "
-        "for there is no rollback yet."
-    )
+    stays = f"release {plan.release} stays, for there is no rollback yet"
+    left = stays if applied.went else "nothing was changed"
+    return f"{plan.job}: the group did not form ({after}); {left}."
 
 
 def _carried(applied: Applied, verb: str) -> str:

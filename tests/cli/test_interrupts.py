@@ -44,6 +44,23 @@ def test_a_signal_during_the_join_releases_the_lock(
     assert desk.left() == []
 
 
+def test_an_apply_after_an_interrupted_one_waits_for_the_join(desk: Desk) -> None:
+    """With no change to make, a group that has not joined is no success."""
+    process = joining(desk)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE_S)
+
+    words = desk.run("apply", "--join-timeout", "1")
+    document = desk.run("apply", "--join-timeout", "1", "--json").document
+
+    assert (words.code, document["exit"]) == (3, 3)
+    assert "Nothing to change." in words.out
+    assert "not READY after 1 s" in words.err
+    assert "the group did not form" in words.err
+    assert "nothing was changed" in words.err
+    assert (document["changed"], document["joined"], document["stopped"]) == (False, False, False)
+
+
 def test_two_applies_do_not_meet(desk: Desk) -> None:
     """While one holds the lock the other is told who, and changes nothing."""
     process = joining(desk)
