@@ -1,12 +1,13 @@
 """The command `rlxdeploy`: arguments to use case to exit code.
 
 Commands live in the modules of `COMMANDS` and are imported when they are asked for, so that
-`validate` pays for neither numpy nor SSH.  Exit codes are product-wide: see `docs/exit-codes.md`.
+`validate` pays for neither numpy nor SSH.  The README lists the exit codes.
 """
 
 import signal
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from types import FrameType
@@ -31,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "validate": "validate",
     "plan": "plan",
     "apply": "apply",
+    "show": "plan",
     "status": "look",
     "logs": "look",
     "wait": "look",
@@ -65,6 +67,17 @@ class LazyGroup(TyperGroup):
         found: Any = typer.main.get_command(module.app)
         # typer makes a module's only command the module's whole program.
         return getattr(found, "commands", {cmd_name: found})[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
+        """Look the command up; raises the parser's error for none, naming the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            # typer would compare with the commands that are loaded, and here none is.
+            near = get_close_matches(args[0], COMMANDS, 1)
+            nearest: Any = error
+            nearest.message += f" Did you mean {near[0]!r}?" if near else ""
+            raise
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as above
         """Run the command; raises Interrupted, for typer would turn Ctrl-C into a mere code."""

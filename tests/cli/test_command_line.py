@@ -76,6 +76,14 @@ def test_a_bad_command_line_is_64(desk: Desk, arguments: tuple[str, ...]) -> Non
     assert "Traceback" not in done.err
 
 
+def test_a_misspelt_command_is_told_the_nearest(desk: Desk) -> None:
+    """As for a key of the inventory, one line says what was meant."""
+    done = desk.run("aply")
+
+    assert done.code == 64
+    assert "No such command 'aply'. Did you mean 'apply'?" in done.err
+
+
 def test_no_command_at_all_shows_the_help(desk: Desk) -> None:
     """Whoever types the bare name learns the commands, yet a script sees a usage error."""
     bare = desk.run()
