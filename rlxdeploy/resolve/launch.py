@@ -44,14 +44,15 @@ def choose_launch(facts: HostFacts, report: Report) -> Started:
         _tell_of_lingering(launch, facts, report)
     else:
         why = report.loaded.origin(("job", "launch"))
-    if launch not in works:
+    barred = [one for one in works if launch in (one, Launch.AUTO) and one not in fit]
+    if barred:
+        what = f"on {host}, {', '.join(barred)} starts ranks as {platform.user} only"
+        report.error(("job", "user"), what, "leave user unwritten, or use systemd")
+    elif launch not in works:
         can = f"there work {', '.join(works)}" if works else f"it has none of {_NEEDS}"
         remedy = _linger(platform) if launch is Launch.SYSTEMD_USER else ""
         what = f"{launch} does not start a rank on {host}: {can}"
         report.error(("job", "launch"), what, remedy)
-    elif launch not in fit:
-        what = f"on {host}, {launch} starts ranks as {platform.user} only"
-        report.error(("job", "user"), what, "leave user unwritten, or use systemd")
     _check_account(facts, report)
     _check_sudo(facts, report)
     why_user = report.loaded.origin(("job", "user")) if job.user else "the login user"

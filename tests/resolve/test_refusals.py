@@ -81,6 +81,11 @@ WRONG = {
         (machine(job_groups=()),),
         "on local, process starts ranks as ml only",
     ),
+    "another user where auto finds nothing that starts as them": (
+        '[job]\nuser = "train"\n[[node]]\n',
+        (machine(job_groups=(), launches=("process",)),),
+        "inventory.toml:2:1: job.user: on local, process starts ranks as ml only",
+    ),
     "a user that does not exist": (
         '[job]\nuser = "train"\n[[node]]\n',
         (machine(),),
