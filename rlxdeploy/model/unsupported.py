@@ -4,7 +4,7 @@ One row a key; an integer step of a path matches `*`.  Removing a row is all it 
 the key's effect is built.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,28 +46,32 @@ NOT_BUILT: Final = (
     Row(("job", "env", "*", "from")),
     Row(("job", "wire"), _is_one_of(Wire.NATIVE)),
     Row(("job", "security"), _is_one_of(Security.PSK, Security.TLS)),
+    Row(("job", "revert_after")),
     Row(("runtime", "provision"), _is_one_of(Provision.AUTO)),
     Row(("discover", "ssh_hosts"), bool),
     Row(("discover", "subnet")),
     Row(("discover", "mdns"), bool),
     Row(("discover", "advertise"), bool),
-    Row(("placement", "n_layers")),
-    Row(("placement", "layer_bytes")),
-    Row(("placement", "layer_flops")),
 )
 
 NO_EFFECT: Final = (
     Row(("model",)),
     Row(("seq",)),
-    Row(("reserve_ram_gb",)),
-    Row(("placement", "objective", "*")),
+    Row(("placement", "objective", "hop_secs")),
+    Row(("placement", "objective", "kv_dtype")),
+    Row(("placement", "objective", "precision_ladder")),
 )
 
-# Under policy manual, a rank's LAYERS are its node's.
-NO_EFFECT_UNLESS_MANUAL: Final = (
-    Row(("placement", "policy")),
-    Row(("node", "*", "layers")),
+# A rank's LAYERS are its node's under policy manual, and computed only by the other policies.
+NO_EFFECT_UNLESS_MANUAL: Final = (Row(("node", "*", "layers")),)
+NO_EFFECT_UNLESS_COMPUTED: Final = (
+    Row(("reserve_ram_gb",)),
+    Row(("placement", "n_layers")),
+    Row(("placement", "layer_bytes")),
+    Row(("placement", "layer_flops")),
+    Row(("placement", "objective", "*")),
 )
+NO_EFFECT_UNLESS_EITHER: Final = (Row(("placement", "policy")),)
 
 
 def unsupported(loaded: Loaded) -> tuple[Finding, ...]:
@@ -78,8 +82,13 @@ def unsupported(loaded: Loaded) -> tuple[Finding, ...]:
 
 def without_effect(loaded: Loaded) -> tuple[Finding, ...]:
     """Return a notice for each key written that is read by upstream's tools and not by us."""
-    manual = loaded.inventory.placement.policy is Policy.MANUAL
-    rows = NO_EFFECT if manual else NO_EFFECT + NO_EFFECT_UNLESS_MANUAL
+    rows = [*NO_EFFECT]
+    placement = loaded.inventory.placement
+    manual = placement.policy is Policy.MANUAL
+    computed = not manual and placement.n_layers is not None
+    rows += () if manual else NO_EFFECT_UNLESS_MANUAL
+    rows += () if computed else NO_EFFECT_UNLESS_COMPUTED
+    rows += () if manual or computed else NO_EFFECT_UNLESS_EITHER
     return tuple(
         replace(
             loaded.finding(path, "accepted; it has no effect in rlxdeploy"),
@@ -102,7 +111,7 @@ def _unwritten_wire(loaded: Loaded) -> Iterator[Finding]:
             )
 
 
-def _matching(loaded: Loaded, rows: tuple[Row, ...]) -> Iterator[KeyPath]:
+def _matching(loaded: Loaded, rows: Iterable[Row]) -> Iterator[KeyPath]:
     for path in loaded.places:
         if any(row.matches(path) and row.meant(_value(loaded, path)) for row in rows):
             yield path
