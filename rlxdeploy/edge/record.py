@@ -60,7 +60,7 @@ def write_record(inventory: Path, record: Record) -> None:
         prepare_folder(inventory)
         write_atomically(path, json.dumps(asdict(record), indent=2).encode() + b"\n")
     except (OSError, FileError) as error:
-        raise RecordError(f"{path}: {error}") from error
+        raise _unwritten(path, error) from error
 
 
 def forget_record(inventory: Path, job: str) -> None:
@@ -78,6 +78,12 @@ def prepare_folder(inventory: Path) -> Path:
     if not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
     return folder
+
+
+def _unwritten(path: Path, error: OSError | FileError) -> RecordError:
+    if isinstance(error, FileError):  # names its file
+        return RecordError(str(error))
+    return RecordError(f"{error.filename or path}: it cannot be written: {error.strerror}")
 
 
 def _path(inventory: Path, job: str) -> Path:
@@ -119,7 +125,7 @@ def remember(inventory: Path, job: str, contents: Mapping[str, bytes]) -> None:
             if len(content) <= LONGEST_KNOWN and not (folder / digest).exists():
                 write_atomically(folder / digest, content)
     except (OSError, FileError) as error:
-        raise RecordError(f"{folder}: {error}") from error
+        raise _unwritten(folder, error) from error
 
 
 def remember_only(inventory: Path, job: str, digests: Collection[str]) -> None:

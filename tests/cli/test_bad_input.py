@@ -184,9 +184,26 @@ def test_a_record_that_cannot_be_written_stops_an_apply_before_it_begins(desk: D
     done = desk.run("apply", "--yes")
 
     assert done.code == 1
-    assert ".rlxdeploy" in done.err
+    assert f"error: {desk.lab}/.rlxdeploy/demo.json: Not a directory" in done.err
     assert "Traceback" not in done.err
     assert list(desk.data.iterdir()) == []
+
+
+def test_a_record_on_a_read_only_disk_names_its_file_once(desk: Desk, mounted: Path) -> None:
+    """The folder of the inventory may be somebody else's to write."""
+    desk.pair()
+    inventory = mounted / "inventory.toml"
+    inventory.write_text((desk.lab / "inventory.toml").read_text())
+    (mounted / ".rlxdeploy").mkdir()
+    (mounted / ".rlxdeploy/.gitignore").write_text("*\n")
+    subprocess.run(["mount", "-o", "remount,ro", mounted], check=True)
+
+    done = desk.run("apply", "--yes", inventory, XDG_DATA_HOME=str(desk.run_home))
+
+    record = mounted / ".rlxdeploy/demo.json"
+    assert done.code == 1
+    assert f"error: {record}: it cannot be written: Read-only file system" in done.err
+    assert list(desk.run_home.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"format_version": 1}', b"\xff"])
