@@ -10,7 +10,8 @@ demo: $(VENV)/.installed
 	@$(BIN)/rlxdeploy apply inventories/local.toml --yes
 	@echo
 	@$(BIN)/rlxdeploy status inventories/local.toml
-	@printf '\n%s\n' 'The group stays up. From here:' \
+	@echo
+	@printf '%s\n' 'The group stays up. From here:' \
 	  '  $(BIN)/rlxdeploy logs    inventories/local.toml        # what the ranks said' \
 	  '  $(BIN)/rlxdeploy plan    inventories/local.toml        # nothing to change, until you edit it' \
 	  '  $(BIN)/rlxdeploy stop    inventories/local.toml        # stop the ranks, keep the files' \
