@@ -7,9 +7,7 @@ import typer
 from rlxdeploy.app.apply import Applied, apply_job
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.lab import Lab
-from rlxdeploy.app.plan import Planned, plan_job
-from rlxdeploy.app.saved import is_plan, plan_again, read_plan
-from rlxdeploy.app.say import Say
+from rlxdeploy.app.plan import plan_job
 from rlxdeploy.cli.options import (
     Adopt,
     Forks,
@@ -46,10 +44,7 @@ def apply_command(
     diff: ShowDiff = None,
     as_json: Json = False,
 ) -> int:
-    """Bring the hosts to what the inventory says, and the ranks into one group.
-
-    Given a plan saved by `plan --out`, carry out exactly that, or exit with 6 and what has moved.
-    """
+    """Bring the hosts to what the inventory says, and the ranks into one group."""
     screen = Screen(as_json=as_json)
     request = Request(
         chosen(inventory, option),
@@ -78,15 +73,9 @@ class Wish:
 
 def _apply(request: Request, lab: Lab, screen: Screen, wish: Wish) -> Applied:
     with screen.progress() as say:
-        planned = _planned(request, lab, say, wish)
+        planned = plan_job(request, lab, say, join_timeout=wish.join_timeout, adopt=wish.adopt)
     show_plan(screen, planned.plan, diff=wish.diff)
     if not planned.plan.empty:
         confirm(screen, "Carry this out?", yes=wish.yes)
     with screen.progress() as say:
         return apply_job(planned, lab, say)
-
-
-def _planned(request: Request, lab: Lab, say: Say, wish: Wish) -> Planned:
-    if is_plan(request.inventory):
-        return plan_again(read_plan(request.inventory), lab, say)
-    return plan_job(request, lab, say, join_timeout=wish.join_timeout, adopt=wish.adopt)

@@ -32,7 +32,6 @@ COMMANDS: Mapping[str, str] = {
     "validate": "validate",
     "plan": "plan",
     "apply": "apply",
-    "show": "plan",
     "status": "look",
     "logs": "look",
     "wait": "look",
