@@ -19,14 +19,23 @@ from rlxdeploy.resolve.launch import tree
 
 
 def order_for(
-    loaded: Loaded, survey: Survey, *, join_timeout: float | None = None, adopt: bool = False
+    loaded: Loaded,
+    survey: Survey,
+    *,
+    join_timeout: float | None = None,
+    adopt: bool = False,
+    deployment: str | None = None,
 ) -> Order:
-    """Return the circumstances of a plan for *loaded* made now, here, by whoever runs this."""
+    """Return the circumstances of a plan for *loaded* made now, here, by whoever runs this.
+
+    *deployment* is the id where neither the record nor the hosts have one.
+    """
     record = read_record(Path(loaded.path), loaded.job)
     job = loaded.inventory.job
     owner, controller, inventory = whoami(), socket.gethostname(), str(loaded.path)
+    remembered = record.deployment if record else _remembered(survey, owner, inventory)
     return Order(
-        deployment=record.deployment if record else _remembered(survey, owner, inventory),
+        deployment=remembered or deployment or new_deployment(),
         owner=owner,
         controller=controller,
         inventory=inventory,
@@ -70,7 +79,7 @@ def _deployed(loaded: Loaded, survey: Survey) -> Mapping[str, Site]:
     }
 
 
-def _remembered(survey: Survey, owner: str, inventory: str) -> str:
+def _remembered(survey: Survey, owner: str, inventory: str) -> str | None:
     """Return the id that the hosts hold for this very inventory, where the record is lost."""
     marks = [facts.job.deployed for facts in survey.hosts.values() if facts.job.deployed]
     ours = {
@@ -78,7 +87,7 @@ def _remembered(survey: Survey, owner: str, inventory: str) -> str:
         for mark in marks
         if (mark.owner, mark.controller, mark.inventory) == (owner, socket.gethostname(), inventory)
     }
-    return ours.pop() if len(ours) == 1 else new_deployment()
+    return ours.pop() if len(ours) == 1 else None
 
 
 def _tree(job: str, launch: str, facts: HostFacts) -> Tree:

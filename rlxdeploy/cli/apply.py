@@ -7,7 +7,9 @@ import typer
 from rlxdeploy.app.apply import Applied, apply_job
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.lab import Lab
-from rlxdeploy.app.plan import plan_job
+from rlxdeploy.app.plan import Planned, Wish, plan_job
+from rlxdeploy.app.saved import is_plan, plan_again, read_plan
+from rlxdeploy.app.say import Say
 from rlxdeploy.cli.options import (
     Adopt,
     Forks,
@@ -44,7 +46,10 @@ def apply_command(
     diff: ShowDiff = None,
     as_json: Json = False,
 ) -> int:
-    """Bring the hosts to what the inventory says, and the ranks into one group."""
+    """Bring the hosts to what the inventory says, and the ranks into one group.
+
+    Given a plan saved by `plan --out`, carry out exactly that, or exit with 6 and what has moved.
+    """
     screen = Screen(as_json=as_json)
     request = Request(
         chosen(inventory, option),
@@ -53,7 +58,8 @@ def apply_command(
         promote=tuple(promote or ()),
     )
     with Lab(forks=forks) as lab:
-        applied = _apply(request, lab, screen, Wish(join_timeout, adopt, yes, diff))
+        manner = Manner(Wish(join_timeout, adopt), yes, diff)
+        applied = _apply(request, lab, screen, manner)
     if as_json:
         screen.document(applied_document(applied, "apply"))
     if applied.watched or not applied.plan.empty:
@@ -62,20 +68,25 @@ def apply_command(
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Manner:
     """The command line's say in how an apply goes."""
 
-    join_timeout: float | None
-    adopt: bool
+    wish: Wish
     yes: bool
     diff: bool | None
 
 
-def _apply(request: Request, lab: Lab, screen: Screen, wish: Wish) -> Applied:
+def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> Applied:
     with screen.progress() as say:
-        planned = plan_job(request, lab, say, join_timeout=wish.join_timeout, adopt=wish.adopt)
-    show_plan(screen, planned.plan, diff=wish.diff)
+        planned = _planned(request, lab, say, manner.wish)
+    show_plan(screen, planned.plan, diff=manner.diff)
     if not planned.plan.empty:
-        confirm(screen, "Carry this out?", yes=wish.yes)
+        confirm(screen, "Carry this out?", yes=manner.yes)
     with screen.progress() as say:
         return apply_job(planned, lab, say)
+
+
+def _planned(request: Request, lab: Lab, say: Say, wish: Wish) -> Planned:
+    if is_plan(request.inventory):
+        return plan_again(read_plan(request.inventory), lab, say)
+    return plan_job(request, lab, say, wish)

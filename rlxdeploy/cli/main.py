@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "validate": "validate",
     "plan": "plan",
     "apply": "apply",
+    "show": "plan",
     "status": "look",
     "logs": "look",
     "wait": "look",

@@ -1,12 +1,14 @@
-"""`plan`: what apply would do, with nothing changed."""
+"""`plan` and `show`: what apply would do, with nothing changed."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.lab import Lab
-from rlxdeploy.app.plan import plan_job
+from rlxdeploy.app.plan import Wish, plan_job
+from rlxdeploy.app.saved import read_plan, save_plan
 from rlxdeploy.cli.options import (
     Adopt,
     Forks,
@@ -32,6 +34,10 @@ Detailed = Annotated[
 ]
 
 
+Out = Annotated[Path | None, typer.Option("--out", help="Save the plan, for `apply PLAN`.")]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan saved by `plan --out`.")]
+
+
 @app.command("plan")
 def plan_command(
     inventory: InventoryArgument = None,
@@ -45,6 +51,7 @@ def plan_command(
     forks: Forks = None,
     diff: ShowDiff = None,
     detailed: Detailed = False,
+    out: Out = None,
     as_json: Json = False,
 ) -> int:
     """Show who becomes which rank, which files change, and what starts and stops."""
@@ -53,9 +60,24 @@ def plan_command(
         chosen(inventory, option), survey, templates, skip_unreachable, tuple(promote or ())
     )
     with Lab(forks=forks) as lab, screen.progress() as say:
-        plan = plan_job(request, lab, say, adopt=adopt).plan
+        plan = plan_job(request, lab, say, Wish(adopt=adopt)).plan
+    if out is not None:
+        save_plan(plan, out)
     if as_json:
         screen.document(plan_document(plan))
     else:
         show_plan(screen, plan, diff=diff)
+        if out is not None:
+            screen.people.out(f"saved; carry it out with: rlxdeploy apply {out}", highlight=False)
     return CHANGES_PENDING if detailed and not plan.empty else 0
+
+
+@app.command("show")
+def show_command(plan: PlanFile, *, as_json: Json = False) -> None:
+    """Show a saved plan."""
+    saved = read_plan(plan)
+    screen = Screen(as_json=as_json)
+    if as_json:
+        screen.document(plan_document(saved))
+    else:
+        show_plan(screen, saved, diff=False)

@@ -82,6 +82,17 @@ class RankRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What a plan was asked for, so that it can be made again: paths are absolute, or empty."""
+
+    inventory: str = ""
+    templates: str = ""
+    skip_unreachable: bool = False
+    promote: tuple[str, ...] = ()
+    adopt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What `plan` prints and `apply` carries out.
 
@@ -105,6 +116,7 @@ class Plan:
     notices: tuple[Finding, ...] = ()
     explained: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    asked: Asked = field(default_factory=Asked)
     format_version: int = FORMAT_VERSION
 
     @property

@@ -1,0 +1,54 @@
+"""Saved plans: written, shown, and carried out exactly, or refused because the world has moved."""
+
+from pathlib import Path
+
+from rlxdeploy.app.compile import Request
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.plan import Planned, Wish, plan_job
+from rlxdeploy.app.say import Say
+from rlxdeploy.edge.files import read_text, write_atomically
+from rlxdeploy.errors import Stale
+from rlxdeploy.model.plan import Plan
+from rlxdeploy.plan.codec import dump_plan, load_plan, moved
+
+# No TOML document begins with a brace, and every saved plan does.
+_BEGINNING = "{"
+
+
+def save_plan(plan: Plan, path: Path) -> None:
+    """Write *plan* without contents or secrets, readable by its owner alone; raises FileError."""
+    write_atomically(path, dump_plan(plan).encode())
+
+
+def is_plan(path: Path) -> bool:
+    """Tell a saved plan from an inventory by its content; raises InventoryError on no file."""
+    return read_text(path).content.lstrip().startswith(_BEGINNING)
+
+
+def read_plan(path: Path) -> Plan:
+    """Return a saved plan; raises InventoryError where the file holds none."""
+    return load_plan(read_text(path).content, str(path))
+
+
+def plan_again(saved: Plan, lab: Lab, say: Say) -> Planned:
+    """Return *saved* with the files it names, made anew from what it was asked for.
+
+    Raises Stale with all that has moved where the hosts, the inventory or a source would now call
+    for anything else; and what `plan_job` raises.
+    """
+    wish = Wish(saved.join_timeout, saved.asked.adopt, saved.deployment)
+    fresh = plan_job(request_of(saved), lab, say, wish)
+    if lines := moved(saved, fresh.plan):
+        raise Stale(lines)
+    return fresh
+
+
+def request_of(saved: Plan) -> Request:
+    """Return what *saved* was asked for."""
+    asked = saved.asked
+    return Request(
+        inventory=Path(asked.inventory),
+        templates=Path(asked.templates) if asked.templates else None,
+        skip_unreachable=asked.skip_unreachable,
+        promote=asked.promote,
+    )
