@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from rlxdeploy.runtime.group import ProcessGroup
     from rlxdeploy.runtime.limits import Limits
+    from rlxdeploy.runtime.link.collectives import Turnout
     from rlxdeploy.runtime.node import Node
     from rlxdeploy.runtime.settings import Settings
 
@@ -51,6 +52,7 @@ __all__ = (
     "SelfCheckFailed",
     "Settings",
     "SettingsError",
+    "Turnout",
     "WireError",
 )
 _HOMES = {
@@ -59,6 +61,7 @@ _HOMES = {
     "ProcessGroup": "group",
     "ReduceKind": "algorithm.fold",
     "Settings": "settings",
+    "Turnout": "link.collectives",
 }
 
 

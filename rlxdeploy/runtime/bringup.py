@@ -20,6 +20,7 @@ from rlxdeploy.runtime.link.collectives import Collectives
 from rlxdeploy.runtime.link.door import Door
 from rlxdeploy.runtime.link.exchange import Exchange
 from rlxdeploy.runtime.link.form import Formation, Onlooker, Place
+from rlxdeploy.runtime.link.heap import Heap
 from rlxdeploy.runtime.link.inlet import Spin
 from rlxdeploy.runtime.link.join import Joining
 from rlxdeploy.runtime.link.listener import listen
@@ -94,7 +95,8 @@ class Bringup:
         connections = formation.run(self.deadline, settings.join_timeout)
         patience = Patience(settings.spin_us / 1e6, self._crowded(), settings.peer_timeout)
         member = Member(settings.rank, settings.world, self._hub)
-        return Exchange(TcpLinks(member, connections, self._limits, patience))
+        heap = Heap(settings.heap_bytes)
+        return Exchange(TcpLinks(member, connections, self._limits, patience, heap))
 
     def _native(self, joining: Joining) -> Collectives:
         settings = self._settings

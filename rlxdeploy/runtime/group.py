@@ -35,8 +35,8 @@ from rlxdeploy.runtime.algorithm.moves import as_bytes
 from rlxdeploy.runtime.algorithm.native_steps import split
 from rlxdeploy.runtime.arrays import flatten, write_back
 from rlxdeploy.runtime.errors import LengthMismatch
-from rlxdeploy.runtime.link.collectives import Collectives
-from rlxdeploy.runtime.membership import Membership
+from rlxdeploy.runtime.link.collectives import Collectives, Turnout
+from rlxdeploy.runtime.onesided import OneSided
 from rlxdeploy.runtime.wire.header import Dtype
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @final
-class ProcessGroup(Membership):
+class ProcessGroup(OneSided):
     """All ranks of a job, seen from one of them.
 
     *timeout* (seconds) bounds every call that names none of its own; *deterministic* is the
@@ -264,6 +264,29 @@ class ProcessGroup(Membership):
         out = np.zeros(flat.size, flat.dtype)
         self._guard(call, lambda: self._wire.ppermute(flat, out, routes, call))
         return out.astype(array.dtype, copy=False).reshape(array.shape)
+
+    def federated_average(
+        self,
+        array: NDArray[Any],
+        deadline: float,
+        timeout: Optional[float] = None,
+        *,
+        dtype: Optional[str] = None,
+    ) -> Turnout:
+        """Average *array*, of floats, over the ranks that take part in time, in place.
+
+        Rank 0 waits *deadline* seconds for the others.  All end with the average; who came late
+        too, and its array counts in no later round.  *timeout* is what the call may take beyond
+        the deadline.
+        """
+        bound = (self._timeout if timeout is None else timeout) + deadline
+        call = self._begin("federated_average", bound, whole=True)
+        flat, elements = _reducible(array, dtype)
+        turnout = self._guard(
+            call, lambda: self._wire.federated_average(flat, elements, deadline, call)
+        )
+        write_back(flat, array)
+        return turnout
 
     def _express(self, array: NDArray[Any], kind: ReduceKind, timeout: Optional[float]) -> bool:
         """Make an all_reduce the quickest way, if there is one for this call."""

@@ -133,8 +133,7 @@ class Cluster:
         return in_threads([outcome(partial(deed, group)) for group in self.groups])
 
     def close(self) -> None:
-        for group in self.groups:
-            group.close()
+        in_threads([group.close for group in self.groups])
 
 
 def start(kind: Kind, world: int, limits: Optional[Limits] = None, **more: str) -> Cluster:

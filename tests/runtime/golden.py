@@ -6,12 +6,16 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 
 class Vector(NamedTuple):
-    """One captured exchange; each rank's *ops* in order, *frames* as (from, to, bytes)."""
+    """One captured exchange; each rank's *ops* in order, *frames* as (from, to, bytes).
+
+    *in_turn* says that a frame was sent only after all frames before it had come.
+    """
 
     name: str
     topology: str
     world: int
     deterministic: bool
+    in_turn: bool
     ranks: List[List[Dict[str, Any]]]
     frames: List[Tuple[int, int, bytes]]
 
@@ -20,22 +24,20 @@ class Vector(NamedTuple):
         return b"".join(data for start, end, data in self.frames if (start, end) == (source, to))
 
 
-def _load() -> Dict[str, Vector]:
-    path = Path(__file__).with_name("golden.json")
-    vectors = json.loads(path.read_text(encoding="utf-8"))["vectors"]
-    return {
-        each["name"]: Vector(
-            each["name"],
-            each["topology"],
-            each["world"],
-            each.get("deterministic", False),
-            each["ranks"],
-            [(source, to, bytes.fromhex(hexed)) for source, to, hexed in each["frames"]],
-        )
-        for each in vectors
-    }
+def _vector(each: Dict[str, Any]) -> Vector:
+    return Vector(
+        each["name"],
+        each["topology"],
+        each["world"],
+        each.get("deterministic", False),
+        each.get("in_turn", False),
+        each["ranks"],
+        [(source, to, bytes.fromhex(hexed)) for source, to, hexed in each["frames"]],
+    )
 
 
-VECTORS = _load()
+_CAPTURED = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
+VECTORS = {each["name"]: _vector(each) for each in _CAPTURED["vectors"]}
 PLAYABLE = {name: vector for name, vector in VECTORS.items() if vector.ranks}
 FRAMES = sorted({data for vector in VECTORS.values() for _, _, data in vector.frames})
+DATAGRAMS: Dict[str, str] = _CAPTURED["udp"]

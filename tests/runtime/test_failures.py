@@ -270,7 +270,8 @@ MISDEEDS: Dict[str, Tuple[bytes, Type[GroupError], str]] = {
     "garbage": (b"GET / HTTP/1.1\r\n\r\n", WireError, "kind 71 does not exist"),
     "foreign": (encode(Frame(Kind.SEND, 3, 1, b"")), WireError, "in the name of rank 3"),
     "huge": (b"\2" + bytes(8) + b"\xff\xff\xff\xff", WireError, "announced 4294967295 bytes"),
-    "heap": (encode(Frame(Kind.PUT, 0, 0, b"x")), WireError, "PUT"),
+    "unasked": (encode(Frame(Kind.GETRESP, 0, 0, b"x")), WireError, "was not asked of it"),
+    "aside": (encode(Frame(Kind.GETREQ, 0, 0, bytes(5000))), WireError, "GETREQ of 5000 bytes"),
     "flood": (encode(Frame(Kind.SEND, 0, 9, bytes(900))) * 3, WireError, "nobody asked for"),
     "half": (encode(Frame(Kind.SEND, 0, 1, b"half"))[:-1], PeerLost, "middle of a message"),
 }

@@ -89,6 +89,10 @@ def _round_mean(total: NDArray[Any], count: int) -> None:
         block[...] = np.sign(wide) * ((2 * np.abs(wide) + count) // (2 * count))
 
 
+def _scale_float64(total: NDArray[Any], count: int) -> None:
+    np.multiply(total, 1 / count, out=total)
+
+
 FLOAT32 = Arithmetic(fold, _divide, by_owner=True)
 # What deterministic mode sums in.
 WIDE = Arithmetic(fold, _divide, by_owner=True)
@@ -99,4 +103,11 @@ TYPED: Dict[str, Arithmetic] = {
     "float64": Arithmetic(fold, _divide),
     "int8": Arithmetic(_fold_clamped, _round_mean),
     "uint8": Arithmetic(_fold_clamped, _round_mean),
+}
+# How federated_average turns a sum into a mean.
+SCALED: Dict[str, Callable[[NDArray[Any], int], None]] = {
+    "float16": _scale_float16,
+    "bfloat16": _scale_bfloat16,
+    "float32": _scale,
+    "float64": _scale_float64,
 }

@@ -7,7 +7,7 @@ bytes are there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -50,11 +50,32 @@ class Collect(NamedTuple):
     receives: Tuple[Receive, ...]
 
 
+class Gather(NamedTuple):
+    """Put into *came* the messages of any length that are there within *seconds*, by source.
+
+    Those that come later are thrown away, whatever is asked for meanwhile.  Without *seconds* all
+    must come while the call lasts.
+    """
+
+    sources: Tuple[int, ...]
+    tag: int
+    seconds: Optional[float]
+    came: Dict[int, memoryview]
+
+
+class Entrust(NamedTuple):
+    """Send *data*, which stays as it is for good: nothing waits until it has gone."""
+
+    to: int
+    tag: int
+    data: memoryview
+
+
 class Flush(NamedTuple):
     """Wait until all that was begun to be sent is out of the caller's memory."""
 
 
-Move = Union[Send, Receive, Collect, Flush]
+Move = Union[Send, Receive, Collect, Gather, Entrust, Flush]
 Moves = Iterator[Move]
 
 

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Sequence
+from typing import Dict, NamedTuple, Sequence
 
-from rlxdeploy.runtime.algorithm.moves import Collect, Member, Moves, Receive, Send
+from rlxdeploy.runtime.algorithm.moves import (
+    Collect,
+    Entrust,
+    Gather,
+    Member,
+    Moves,
+    Receive,
+    Send,
+)
+from rlxdeploy.runtime.link.heap import Heap
 
 
 class Call(NamedTuple):
@@ -37,10 +46,23 @@ class Links(ABC):
     member: Member
     # The biggest message in bytes; the receiver would refuse more.
     max_message: int
+    heap: Heap
 
     @abstractmethod
     def post(self, send: Send, call: Call) -> None:
         """Begin to send; the bytes must stay as they are until `flush`."""
+
+    @abstractmethod
+    def entrust(self, send: Send, call: Call) -> None:
+        """Send bytes that stay as they are for good, without ever waiting for that."""
+
+    @abstractmethod
+    def put(self, to: int, offset: int, data: memoryview, call: Call) -> None:
+        """Begin to store *data* in the heap of rank *to*; it stays as it is until `flush`."""
+
+    @abstractmethod
+    def get(self, source: int, offset: int, into: memoryview, call: Call) -> None:
+        """Fill *into* from the heap of rank *source*, which answers when it is in a call."""
 
     @abstractmethod
     def collect(self, receives: Sequence[Receive], call: Call) -> None:
@@ -49,6 +71,12 @@ class Links(ABC):
     @abstractmethod
     def take(self, source: int, tag: int, call: Call) -> memoryview:
         """Wait for the next message of any length from *source* with *tag*."""
+
+    @abstractmethod
+    def gather(
+        self, sources: Sequence[int], tag: int, until: float, call: Call
+    ) -> Dict[int, memoryview]:
+        """Take the messages that are there by *until*; those still to come are thrown away."""
 
     @abstractmethod
     def flush(self, call: Call) -> None:
@@ -76,6 +104,19 @@ def drive(links: Links, moves: Moves, call: Call) -> None:
             links.collect((move,), call)
         elif isinstance(move, Collect):
             links.collect(move.receives, call)
+        elif isinstance(move, Gather):
+            _gather(links, move, call)
+        elif isinstance(move, Entrust):
+            links.entrust(Send(*move), call)
         else:
             links.flush(call)
     links.flush(call)
+
+
+def _gather(links: Links, move: Gather, call: Call) -> None:
+    if move.seconds is None:
+        for source in move.sources:
+            move.came[source] = links.take(source, move.tag, call)
+    else:
+        until = min(call.deadline, time.monotonic() + move.seconds)
+        move.came.update(links.gather(move.sources, move.tag, until, call))

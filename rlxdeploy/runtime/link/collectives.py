@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Sequence, Tuple
 
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import Member
+from rlxdeploy.runtime.errors import NotSupported
 from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.wire.header import Dtype
 
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Pairs = Tuple[Tuple[int, int], ...]
+
+
+class Turnout(NamedTuple):
+    """How many ranks took part, and which were left out: both are known to rank 0 alone.
+
+    Elsewhere *present* is 0 and *left_out* empty.
+    """
+
+    present: int
+    left_out: Tuple[int, ...] = ()
 
 
 class Inadmissible(ValueError):
@@ -95,6 +106,24 @@ class Collectives(ABC):
     def ppermute(self, data: NDArray[Any], out: NDArray[Any], pairs: Pairs, call: Call) -> None:
         """Send *data* along every (source, destination); *out* stays where none leads here."""
 
+    def federated_average(
+        self,
+        data: NDArray[Any],  # noqa: ARG002 - for the wires that can
+        dtype: Dtype,  # noqa: ARG002 - as above
+        seconds: float,  # noqa: ARG002 - as above
+        call: Call,
+    ) -> Turnout:
+        """Average *data* over the ranks whose vector reaches rank 0 within *seconds*."""
+        raise _unsupported(call)
+
+    def put(self, to: int, offset: int, data: memoryview, call: Call) -> None:  # noqa: ARG002 - for the wires that can
+        """Store *data* in the heap of rank *to*; returns once its memory may change."""
+        raise _unsupported(call)
+
+    def get(self, source: int, offset: int, into: memoryview, call: Call) -> None:  # noqa: ARG002 - for the wires that can
+        """Fill *into* from the heap of rank *source*."""
+        raise _unsupported(call)
+
     @abstractmethod
     def watch(self, seconds: float) -> None:
         """Let *seconds* pass; raise PeerLost as soon as a rank is lost."""
@@ -106,3 +135,7 @@ class Collectives(ABC):
     @abstractmethod
     def abort(self, why: str) -> None:
         """End all links at once; whoever waits for this rank wakes with PeerLost."""
+
+
+def _unsupported(call: Call) -> NotSupported:
+    return NotSupported(f"{call.op} is not supported on this wire yet; use RLX_WIRE=rlx")

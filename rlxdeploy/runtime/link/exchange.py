@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, List, Sequence
 import numpy as np
 
 from rlxdeploy.runtime.algorithm import gather, select
-from rlxdeploy.runtime.algorithm.arithmetic import TYPED
+from rlxdeploy.runtime.algorithm.arithmetic import SCALED, TYPED
+from rlxdeploy.runtime.algorithm.federated import federated_average
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import Moves, Receive, Scratch, Send
 from rlxdeploy.runtime.errors import NotSupported
 from rlxdeploy.runtime.link.base import Call, Links, drive
-from rlxdeploy.runtime.link.collectives import Collectives, Inadmissible, Pairs
+from rlxdeploy.runtime.link.collectives import Collectives, Inadmissible, Pairs, Turnout
 from rlxdeploy.runtime.wire.header import Dtype
 
 if TYPE_CHECKING:
@@ -104,6 +105,40 @@ class Exchange(Collectives):
         self._fits(call, data.nbytes)
         self._drive(select.ppermute(self.member, data, out, pairs), call)
 
+    def federated_average(
+        self, data: NDArray[Any], dtype: Dtype, seconds: float, call: Call
+    ) -> Turnout:
+        """Gather at rank 0 what is there in time; what comes later counts in no round."""
+        name = _known(dtype, call)
+        if name not in SCALED:
+            raise TypeError(f"{call.op}: {name} has no exact mean; use one of {', '.join(SCALED)}")
+        self._fits(call, data.nbytes)
+        present: List[int] = []
+        self._drive(federated_average(self.member, data, name, seconds, present), call)
+        if self.member.rank:
+            return Turnout(0)
+        late = tuple(rank for rank in self.member.others if rank not in present)
+        return Turnout(len(present), late)
+
+    def put(self, to: int, offset: int, data: memoryview, call: Call) -> None:
+        """Store in another rank's heap, which has the size of this one's."""
+        self._fits(call, len(data))
+        window = self._window(call, offset, len(data))
+        if to == self.member.rank:
+            window[:] = data
+            return
+        self.links.put(to, offset, data, call)
+        self.links.flush(call)
+
+    def get(self, source: int, offset: int, into: memoryview, call: Call) -> None:
+        """Ask for a part of another rank's heap, which has the size of this one's."""
+        self._fits(call, len(into))
+        window = self._window(call, offset, len(into))
+        if source == self.member.rank:
+            into[:] = window
+        else:
+            self.links.get(source, offset, into, call)
+
     def watch(self, seconds: float) -> None:
         """Let *seconds* pass; raise PeerLost as soon as a rank is lost."""
         self.links.watch(seconds)
@@ -120,6 +155,15 @@ class Exchange(Collectives):
         # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
         with np.errstate(over="ignore", invalid="ignore"):
             drive(self.links, moves, call)
+
+    def _window(self, call: Call, offset: int, length: int) -> memoryview:
+        heap = self.links.heap
+        window = heap.window(offset, length) if offset >= 0 else None
+        if window is None:
+            raise Inadmissible(
+                f"{call.op}: {length} bytes at offset {offset} are not in a heap of {heap.size}"
+            )
+        return window
 
     def _fits_in_parts(self, call: Call, data: NDArray[Any]) -> None:
         """Check what goes around in as many parts as there are ranks, perhaps as float64."""

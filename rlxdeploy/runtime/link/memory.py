@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
+from typing import Counter as Counts
 from typing import Deque, Dict, List, Sequence, Tuple
 
 from rlxdeploy.runtime.algorithm.moves import Member, Receive, Send
 from rlxdeploy.runtime.errors import CollectiveTimeout, LengthMismatch, NoLink, PeerLost
 from rlxdeploy.runtime.link.base import Call, Links
+from rlxdeploy.runtime.link.heap import Heap
 from rlxdeploy.runtime.wire.frame import MAX_FRAME
 
+_HEAP_BYTES = 1 << 20
 _Key = Tuple[int, int, int]
 
 
@@ -23,6 +26,8 @@ class Hub:
         self.changed = threading.Condition()
         self.queues: Dict[_Key, Deque[bytes]] = {}
         self.left: List[int] = []
+        self.heaps = [Heap(_HEAP_BYTES) for _ in range(world)]
+        self.unwanted: Counts[_Key] = Counter()
 
     def links(self) -> List[MemoryLinks]:
         """Return the links of every rank, by rank."""
@@ -37,6 +42,7 @@ class MemoryLinks(Links):
 
     def __init__(self, hub: Hub, member: Member) -> None:
         self._hub, self.member = hub, member
+        self.heap = hub.heaps[member.rank]
 
     def post(self, send: Send, call: Call) -> None:
         """Copy the message into the receiver's queue."""
@@ -45,8 +51,35 @@ class MemoryLinks(Links):
             if send.to in self._hub.left:
                 self._raise_lost(call)
             key = (self.member.rank, send.to, send.tag)
+            if self._hub.unwanted[key]:
+                self._hub.unwanted[key] -= 1
+                return
             self._hub.queues.setdefault(key, deque()).append(bytes(send.data))
             self._hub.changed.notify_all()
+
+    def entrust(self, send: Send, call: Call) -> None:
+        """Copy the message into the receiver's queue."""
+        self.post(send, call)
+
+    def put(self, to: int, offset: int, data: memoryview, call: Call) -> None:
+        """Write into the other rank's heap."""
+        with self._hub.changed:
+            self._linked(to)
+            if to in self._hub.left:
+                self._raise_lost(call)
+            window = self._hub.heaps[to].window(offset, len(data))
+            if window is not None:
+                window[:] = data
+
+    def get(self, source: int, offset: int, into: memoryview, call: Call) -> None:
+        """Read the other rank's heap."""
+        with self._hub.changed:
+            self._linked(source)
+            if source in self._hub.left:
+                self._raise_lost(call)
+            window = self._hub.heaps[source].window(offset, len(into))
+            if window is not None:
+                into[:] = window
 
     def collect(self, receives: Sequence[Receive], call: Call) -> None:
         """Take the messages one after the other."""
@@ -69,6 +102,19 @@ class MemoryLinks(Links):
                     raise CollectiveTimeout(call.op, call.seconds, [source])
                 self._hub.changed.wait(left)
             return memoryview(self._hub.queues[key].popleft())
+
+    def gather(
+        self, sources: Sequence[int], tag: int, until: float, call: Call
+    ) -> Dict[int, memoryview]:
+        """Take what is there in time, one source after the other."""
+        came: Dict[int, memoryview] = {}
+        for source in sources:
+            try:
+                came[source] = self.take(source, tag, call._replace(deadline=until))
+            except CollectiveTimeout:
+                with self._hub.changed:
+                    self._hub.unwanted[(source, self.member.rank, tag)] += 1
+        return came
 
     def flush(self, call: Call) -> None:
         """Do nothing: posting copies."""

@@ -1,23 +1,45 @@
 """One connection to one rank: frames in, frames out, never waiting.
 
 A message that is asked for is received straight into the asker's memory; others wait in the
-inbox, a queue for each tag.  What the kernel does not take at once waits in the outbox.
+inbox.  What the kernel does not take at once waits in the outbox.  Puts and gets of the peer are
+served as they come.
 """
 
 from __future__ import annotations
 
 import socket
-from collections import deque
-from typing import Deque, Dict, List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
 from rlxdeploy.runtime.errors import LengthMismatch, WireError
 from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.heap import Heap
+from rlxdeploy.runtime.link.inbox import Inbox
+from rlxdeploy.runtime.link.outbox import Outbox
 from rlxdeploy.runtime.link.sockets import why
 from rlxdeploy.runtime.wire.decoder import FrameDecoder, new_buffer
-from rlxdeploy.runtime.wire.frame import Frame, Header, Kind, encode_header
+from rlxdeploy.runtime.wire.frame import (
+    Frame,
+    Header,
+    Kind,
+    encode_header,
+    get_request,
+    parse_get_request,
+)
 
-# Below this a copy is cheaper than a second buffer in the system call.
-_SMALL = 1024
+# A GETREQ says 8 bytes and a HELLO none; more is passed over, but not without end.
+_MAX_ASIDE = 4096
+# Whoever asks this often without reading an answer would have us keep answers without end.
+_MAX_ANSWERS = 1024
+_NOTHING = memoryview(b"")
+
+
+class Home(NamedTuple):
+    """What all peers of one rank share; *casualties* are those whose link has ended."""
+
+    rank: int
+    heap: Heap
+    limits: Limits
+    casualties: List[Peer]
 
 
 class Wanted(NamedTuple):
@@ -27,41 +49,47 @@ class Wanted(NamedTuple):
     into: Optional[memoryview]
 
 
-class Peer:
-    """The link to *rank*; *lost* says why it ended, and *casualties* then holds it."""
+class Fetched(NamedTuple):
+    """Bytes of the peer's heap that were asked for, and where they go."""
 
-    def __init__(
-        self,
-        rank: int,
-        address: str,
-        sock: socket.socket,
-        limits: Limits,
-        casualties: List[Peer],
-    ) -> None:
+    offset: int
+    into: memoryview
+
+
+class Peer:
+    """The link to *rank*; *lost* says why it ended."""
+
+    def __init__(self, rank: int, address: str, sock: socket.socket, home: Home) -> None:
         self.rank, self.address, self.sock = rank, address, sock
         self.lost: Optional[str] = None
-        self.outbox: Deque[memoryview] = deque()
-        self._casualties, self._limits = casualties, limits
-        self._decoder = FrameDecoder(rank, limits.max_payload, self._place)
-        self._inbox: Dict[int, Deque[memoryview]] = {}
-        self._unread = 0
+        self.outbox, self.inbox = Outbox(), Inbox(home.limits.max_unread)
+        self._home = home
+        self._decoder = FrameDecoder(rank, home.limits.max_payload, self._place)
         self._wanted: Optional[Wanted] = None
         self._placed = False
+        self._fetched: Optional[Fetched] = None
+        self._mute = False
 
     def ask(self, wanted: Wanted, op: str) -> bool:
         """Ask for the next message; return whether it is there already."""
         self._wanted, self._placed = wanted, False
         return self.answered(op)
 
+    def fetch(self, offset: int, into: memoryview) -> None:
+        """Ask for bytes of the peer's heap."""
+        self._fetched = Fetched(offset, into)
+        self.send(get_request(self._home.rank, offset, len(into)), _NOTHING)
+
     def answered(self, op: str) -> bool:
         """Whether what was asked for is there; LengthMismatch where it has another length."""
+        if self._fetched is not None:
+            return False
         if self._wanted is None:
             return True
-        waiting = self._inbox.get(self._wanted.tag)
-        if not waiting:
+        if not self.inbox.has(self._wanted.tag):
             return False
         if self._wanted.into is not None:
-            message = self.pop(self._wanted.tag)
+            message = self.inbox.pop(self._wanted.tag)
             if len(message) != len(self._wanted.into):
                 raise LengthMismatch(op, self.rank, len(self._wanted.into), len(message))
             self._wanted.into[:] = message
@@ -72,17 +100,8 @@ class Peer:
         """Take back what was asked for; a message under way goes to the inbox."""
         if self._wanted is not None and self._wanted.into is not None and self._placed:
             self._decoder.detach()
-            self._unread += len(self._wanted.into)
+            self.inbox.expect(len(self._wanted.into))
         self._wanted = None
-
-    def pop(self, tag: int) -> memoryview:
-        """Take the oldest message with *tag* out of the inbox."""
-        waiting = self._inbox[tag]
-        message = waiting.popleft()
-        if not waiting:
-            del self._inbox[tag]
-        self._unread -= len(message)
-        return message
 
     def receive(self) -> bool:
         """Take in what the kernel holds, up to one buffer; return whether anything came."""
@@ -107,53 +126,51 @@ class Peer:
             raise WireError(f"rank {self.rank} ({self.address}): {error}") from None
         return True
 
-    def send(self, tag: int, source: int, data: memoryview) -> None:
-        """Send a message as far as the kernel takes it; the rest goes to the outbox."""
-        header = encode_header(Kind.SEND, source, tag, len(data))
-        if len(data) <= _SMALL:
-            self.outbox.append(memoryview(header + data))
-        else:
-            self.outbox.extend((memoryview(header), data))
-        if len(self.outbox) <= 2:  # noqa: PLR2004 - nothing else was waiting
+    def send(self, header: bytes, data: memoryview, *, lent: bool = True) -> None:
+        """Send as far as the kernel takes it; the rest goes to the outbox."""
+        if self._mute:
+            return
+        busy = len(self.outbox)
+        self.outbox.add(header, data, lent=lent)
+        if not busy:
             self.push()
 
     def push(self) -> bool:
         """Send from the outbox what the kernel takes; return whether anything went or came."""
-        outbox, moved = self.outbox, False
-        while outbox and self.lost is None:
-            try:
-                left = self.sock.sendmsg(
-                    (outbox[0], outbox[1]) if len(outbox) > 1 else (outbox[0],)
-                )
-            except BlockingIOError:
-                break
-            except OSError as error:
-                self._send_failed(error)
-                return True
-            moved = True
-            while outbox and left >= len(outbox[0]):
-                left -= len(outbox.popleft())
-            if left:
-                outbox[0] = outbox[0][left:]
-        return moved
+        if self.lost is not None:
+            return False
+        try:
+            return self.outbox.send(self.sock)
+        except OSError as error:
+            self._send_failed(error)
+            return True
 
     def lose(self, reason: str) -> None:
         """Note that the link has ended; the first reason stands."""
         if self.lost is None:
             self.lost = reason
-            self._casualties.append(self)
+            self._home.casualties.append(self)
 
     def _send_failed(self, error: OSError) -> None:
         """Take in what the peer said before it closed, then count it as lost."""
+        self._mute = True
+        self.outbox.clear()
         while self.receive():
             pass
         self.lose(why(error))
 
     def _place(self, header: Header) -> memoryview:
-        if header.kind is Kind.HELLO and not header.length:
-            return new_buffer(header)
-        if header.kind is not Kind.SEND:
-            raise WireError(f"it sent {header.kind.name}; the one-sided heap is not supported yet")
+        if header.kind is Kind.SEND:
+            return self._place_message(header)
+        if header.kind is Kind.PUT:
+            return self._home.heap.window(header.b, header.length) or new_buffer(header)
+        if header.kind is Kind.GETRESP:
+            return self._place_fetched(header)
+        if header.length > _MAX_ASIDE:
+            raise WireError(f"it sent {header.kind.name} of {header.length} bytes")
+        return new_buffer(header)
+
+    def _place_message(self, header: Header) -> memoryview:
         wanted = self._wanted
         if (
             wanted is not None
@@ -161,19 +178,52 @@ class Peer:
             and not self._placed
             and header.b == wanted.tag
             and header.length == len(wanted.into)
+            and not self.inbox.refuses(wanted.tag)
         ):
             self._placed = True
             return wanted.into
-        if self._unread + header.length > self._limits.max_unread:
-            raise WireError(f"over {self._limits.max_unread} bytes wait that nobody asked for")
-        self._unread += header.length
+        self.inbox.expect(header.length)
         return new_buffer(header)
 
+    def _place_fetched(self, header: Header) -> memoryview:
+        fetched = self._fetched
+        if fetched is None or header.b != fetched.offset:
+            raise WireError("it answered a get that was not asked of it")
+        if header.length == len(fetched.into):
+            return fetched.into
+        if header.length:
+            raise WireError(
+                f"it answered a get of {len(fetched.into)} bytes with {header.length} bytes"
+            )
+        raise WireError(
+            f"its heap has no {len(fetched.into)} bytes at offset {fetched.offset}; "
+            "every rank needs a heap of the same size"
+        )
+
     def _deliver(self, frame: Frame) -> None:
-        """Give a message to who asked for it; a HELLO after the first says nothing new."""
-        if frame.kind is not Kind.SEND:
-            return
+        """Give a frame to whom it is for; a HELLO after the first says nothing new."""
+        if frame.kind is Kind.SEND:
+            self._deliver_message(frame)
+        elif frame.kind is Kind.GETREQ:
+            self._serve(frame)
+        elif frame.kind is Kind.GETRESP:
+            self._fetched = None
+
+    def _deliver_message(self, frame: Frame) -> None:
         if self._placed and self._wanted is not None and frame.payload is self._wanted.into:
             self._wanted = None
             return
-        self._inbox.setdefault(frame.b, deque()).append(memoryview(frame.payload))
+        self.inbox.put(frame.b, memoryview(frame.payload))
+
+    def _serve(self, frame: Frame) -> None:
+        """Answer a get: empty where the heap has not all that is asked for."""
+        asked = parse_get_request(frame.payload)
+        if asked is None:
+            return
+        if len(self.outbox) >= _MAX_ANSWERS:
+            raise WireError(f"it does not read the answers to its gets; {_MAX_ANSWERS} wait")
+        offset, length = asked
+        found = self._home.heap.window(offset, length)
+        data = _NOTHING if found is None else found
+        header = encode_header(Kind.GETRESP, self._home.rank, offset, len(data))
+        self.send(header, data, lent=False)

@@ -19,8 +19,10 @@ from rlxdeploy.runtime.algorithm.moves import Member, Receive, Send
 from rlxdeploy.runtime.errors import CollectiveTimeout, NoLink, PeerLost
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.base import Call, Links
-from rlxdeploy.runtime.link.peer import Peer, Wanted
+from rlxdeploy.runtime.link.heap import Heap
+from rlxdeploy.runtime.link.peer import Home, Peer, Wanted
 from rlxdeploy.runtime.link.sockets import unsent, vanished
+from rlxdeploy.runtime.wire.frame import Kind, encode_header
 
 # How long poll sleeps before the kernel is asked which hosts still answer.
 _TICK_S = 1.0
@@ -51,12 +53,14 @@ class TcpLinks(Links):
         connections: Mapping[int, Connection],
         limits: Limits,
         patience: Patience,
+        heap: Heap,
     ) -> None:
-        self.member, self.max_message = member, limits.max_payload
+        self.member, self.max_message, self.heap = member, limits.max_payload, heap
         self._limits, self._patience = limits, patience
         self._lost: List[Peer] = []
+        home = Home(member.rank, heap, limits, self._lost)
         self._peers: Dict[int, Peer] = {
-            rank: Peer(rank, address, sock, limits, self._lost)
+            rank: Peer(rank, address, sock, home)
             for rank, (sock, address) in sorted(connections.items())
         }
         self._sending: List[Peer] = []
@@ -68,13 +72,29 @@ class TcpLinks(Links):
 
     def post(self, send: Send, call: Call) -> None:
         """Send as far as the kernel takes it; the rest goes while others are waited for."""
+        header = encode_header(Kind.SEND, self.member.rank, send.tag, len(send.data))
+        self._send(send.to, header, send.data, call)
+
+    def entrust(self, send: Send, call: Call) -> None:
+        """Send bytes that stay as they are for good, without ever waiting for that."""
         peer = self._peer(send.to)
-        if peer.lost is None:
-            peer.send(send.tag, self.member.rank, send.data)
         if peer.lost is not None:
             self._raise_lost(call)
-        if peer.outbox and peer not in self._sending:
-            self._sending.append(peer)
+        header = encode_header(Kind.SEND, self.member.rank, send.tag, len(send.data))
+        peer.send(header, send.data, lent=False)
+        self._note_outbox(peer)
+
+    def put(self, to: int, offset: int, data: memoryview, call: Call) -> None:
+        """Begin to store *data* in the heap of rank *to*."""
+        header = encode_header(Kind.PUT, self.member.rank, offset, len(data))
+        self._send(to, header, data, call)
+
+    def get(self, source: int, offset: int, into: memoryview, call: Call) -> None:
+        """Fill *into* from the heap of rank *source*, which answers when it is in a call."""
+        peer = self._peer(source)
+        peer.fetch(offset, into)
+        self._note_outbox(peer)
+        self._answer([peer], call)
 
     def collect(self, receives: Sequence[Receive], call: Call) -> None:
         """Receive straight into the memory given, from all sources at once."""
@@ -89,16 +109,39 @@ class TcpLinks(Links):
         peer = self._peer(source)
         if not peer.ask(Wanted(tag, None), call.op):
             self._answer([peer], call)
-        return peer.pop(tag)
+        return peer.inbox.pop(tag)
+
+    def gather(
+        self, sources: Sequence[int], tag: int, until: float, call: Call
+    ) -> Dict[int, memoryview]:
+        """Take the messages that are there by *until*; those still to come are thrown away."""
+        asked = [self._peer(source) for source in sources]
+        waiting = [peer for peer in asked if not peer.ask(Wanted(tag, None), call.op)]
+        try:
+            self._wait(waiting, call._replace(deadline=until))
+        except CollectiveTimeout:
+            for peer in waiting:
+                # What the kernel has already was there in time.
+                while not peer.answered(call.op) and self._receive(peer):
+                    pass
+        finally:
+            for peer in waiting:
+                peer.forget()
+        came = {peer.rank: peer.inbox.pop(tag) for peer in asked if peer.inbox.has(tag)}
+        for peer in asked:
+            if peer.rank not in came:
+                peer.inbox.refuse(tag)
+        return came
 
     def flush(self, call: Call) -> None:
-        """Wait until all outboxes are empty, reading meanwhile what others send."""
+        """Wait until nothing lent is in the outboxes, reading meanwhile what others send."""
         quiet_since = time.monotonic()
-        while self._sending:
-            if self._push() or self._block(call, self._sending, quiet_since):
+        while any(peer.outbox.lent for peer in self._sending):
+            waiting = [peer for peer in self._sending if peer.outbox.lent]
+            if self._push() or self._block(call, waiting, quiet_since):
                 quiet_since = time.monotonic()
-            if self._sending and time.monotonic() >= call.deadline:
-                self._raise_late(call, self._sending)
+            if time.monotonic() >= call.deadline and any(peer.outbox.lent for peer in waiting):
+                self._raise_late(call, waiting)
 
     def watch(self, seconds: float) -> None:
         """Let *seconds* pass; raise PeerLost as soon as a link ends."""
@@ -112,10 +155,14 @@ class TcpLinks(Links):
 
     def close(self) -> None:
         """Hand over what was sent, then close the sockets."""
+        deadline = time.monotonic() + self._limits.linger_s
+        while self._sending and time.monotonic() < deadline:
+            if not self._push():
+                time.sleep(0.001)
         for peer in self._peers.values():
             with contextlib.suppress(OSError):
                 peer.sock.shutdown(socket.SHUT_WR)
-        self._linger(time.monotonic() + self._limits.linger_s)
+        self._linger(deadline)
         for peer in self._peers.values():
             peer.sock.close()
 
@@ -132,6 +179,24 @@ class TcpLinks(Links):
             raise NoLink(self.member.rank, rank)
         return peer
 
+    def _send(self, to: int, header: bytes, data: memoryview, call: Call) -> None:
+        peer = self._peer(to)
+        if peer.lost is None:
+            peer.send(header, data)
+        if peer.lost is not None:
+            self._raise_lost(call)
+        self._note_outbox(peer)
+
+    def _note_outbox(self, peer: Peer) -> None:
+        if len(peer.outbox) and peer.lost is None and peer not in self._sending:
+            self._sending.append(peer)
+
+    def _receive(self, peer: Peer) -> bool:
+        """Take in what came from *peer*, and see to what it asked for; return whether any came."""
+        moved = peer.receive()
+        self._note_outbox(peer)
+        return moved
+
     def _answer(self, waiting: List[Peer], call: Call) -> None:
         """Wait until every peer in *waiting* has sent what it was asked for."""
         if call.whole and self._lost:
@@ -147,7 +212,7 @@ class TcpLinks(Links):
         while waiting:
             moved = self._push()
             for peer in waiting:
-                moved = peer.receive() or moved
+                moved = self._receive(peer) or moved
             now = time.monotonic()
             if not moved and (self._lost or now - quiet_since >= self._patience.spin_s):
                 moved = self._block(call, waiting, quiet_since)
@@ -164,7 +229,7 @@ class TcpLinks(Links):
         if not self._sending:
             return False
         moved = [peer.push() for peer in self._sending]
-        self._sending = [peer for peer in self._sending if peer.outbox]
+        self._sending = [peer for peer in self._sending if len(peer.outbox) and peer.lost is None]
         return any(moved)
 
     def _block(self, call: Call, waiting: Sequence[Peer], quiet_since: float) -> bool:
@@ -192,7 +257,7 @@ class TcpLinks(Links):
         for peer in self._sending:
             if peer.lost is None:
                 self._poll.modify(peer.sock, select.POLLIN)
-        moved = [self._by_fd[fd].receive() for fd, _ in ready]
+        moved = [self._receive(self._by_fd[fd]) for fd, _ in ready]
         self._ask_kernel(time.monotonic())
         for peer in self._lost:
             fd = peer.sock.fileno()

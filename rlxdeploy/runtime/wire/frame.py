@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
-from typing import NamedTuple, Union
+from typing import NamedTuple, Optional, Tuple, Union
 
 from rlxdeploy.runtime.errors import WireError
 
@@ -94,3 +94,14 @@ def get_request(rank: int, offset: int, length: int) -> bytes:
     return encode_header(Kind.GETREQ, rank, 0, _GET_REQUEST.size) + _GET_REQUEST.pack(
         offset, length
     )
+
+
+def parse_get_request(payload: Buffer) -> Optional[Tuple[int, int]]:
+    """Return the offset and length a GETREQ asks for; None where it is too short to say.
+
+    What comes after these is not looked at.
+    """
+    if len(payload) < _GET_REQUEST.size:
+        return None
+    offset, length = _GET_REQUEST.unpack_from(payload)
+    return offset, length
