@@ -1,0 +1,71 @@
+"""A saved plan is carried out exactly, or refused with what has moved."""
+
+import json
+from pathlib import Path
+
+from tests.cli.desk import Desk
+
+STALE = 6
+
+
+def saved(desk: Desk) -> Path:
+    desk.good("plan", "--out", "plan.json")
+    return desk.lab / "plan.json"
+
+
+def test_a_saved_plan_is_carried_out(desk: Desk) -> None:
+    """`show` reads it, `apply PLAN` does what it says, and the release is the one it names."""
+    desk.pair()
+    plan = json.loads(saved(desk).read_text(encoding="utf-8"))
+
+    shown = desk.good("show", "plan.json")
+    applied = desk.good("apply", "plan.json", "--yes", "--json").document
+
+    assert "ranks 0\N{EN DASH}1 start" in shown.out
+    assert applied["joined"] is True
+    assert {rank["release"] for rank in desk.status()["ranks"]} == {plan["release"]}
+
+
+def test_a_saved_plan_holds_no_content(desk: Desk) -> None:
+    """Files appear as source, digest and size, readable by their owner alone."""
+    desk.pair(job='env = { COLOUR = "vermilion" }')
+    path = saved(desk)
+
+    assert "vermilion" not in path.read_text(encoding="utf-8")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_saved_plan_is_stale_once_the_inventory_has_moved(desk: Desk) -> None:
+    """Exit 6 names the difference, and nothing is changed on any host."""
+    desk.pair()
+    saved(desk)
+    desk.pair(job='env = { COLOUR = "blue" }')
+    before = desk.files()
+
+    refused = desk.run("apply", "plan.json", "--yes")
+
+    assert refused.code == STALE
+    assert "release: " in refused.err
+    assert desk.files() == before
+
+
+def test_a_saved_plan_is_stale_once_it_has_been_carried_out(desk: Desk) -> None:
+    """The second `apply PLAN` finds that its steps are no longer called for."""
+    desk.pair()
+    saved(desk)
+    desk.good("apply", "plan.json", "--yes")
+
+    refused = desk.run("apply", "plan.json", "--yes", "--json")
+
+    assert refused.code == STALE
+    assert refused.document["error"]["moved"]
+
+
+def test_what_is_no_plan_is_said_to_be_none(desk: Desk) -> None:
+    """A JSON file of something else is an error with its name, not an inventory gone wrong."""
+    (desk.lab / "plan.json").write_text('{"format_version": 1}', encoding="utf-8")
+
+    refused = desk.run("apply", "plan.json", "--yes")
+
+    assert refused.code == 1
+    assert "plan.json: not a whole plan" in refused.err
