@@ -90,6 +90,7 @@ class _State(Enum):
     VERDICT = _VERDICT
     JUDGE = 4
     DONE = 5
+    REFUSED = 6
 
 
 class Handshake:
@@ -122,7 +123,7 @@ class Handshake:
     @property
     def wanted(self) -> int:
         """How many bytes the next `receive` may be fed at most; 0 once nothing more is due."""
-        if self._state in {_State.JUDGE, _State.DONE}:
+        if self._state in {_State.JUDGE, _State.DONE, _State.REFUSED}:
             return 0
         if len(self._buffer) < _FRAME.size:
             return _FRAME.size - len(self._buffer)
@@ -162,7 +163,7 @@ class Handshake:
 
     def refuse(self, reason: str) -> bytes:
         """Turn the dialler away; return what to send before hanging up."""
-        self._state = _State.DONE
+        self._state = _State.REFUSED
         return _frame(_VERDICT, reason.encode()[:MAX_BODY] or b"refused")
 
     def _check_start(self) -> None:
@@ -193,10 +194,12 @@ class Handshake:
 
     def _hear_proof(self, body: bytes) -> bytes:
         dialling = self._dialled is not None
-        if not hmac.compare_digest(body, self._proof(of_dialler=not dialling)):
+        differs = self._differs
+        proven = hmac.compare_digest(body, self._proof(of_dialler=not dialling))
+        if not proven and (differs is None or "security" not in differs.ours):
             raise self._refusal(WrongKey(self._wrong_key()))
-        if self._differs is not None:
-            raise self._refusal(self._differs)
+        if differs is not None:
+            raise self._refusal(differs)
         self._state = _State.VERDICT if dialling else _State.JUDGE
         return _frame(_PROOF, self._proof(of_dialler=True)) if dialling else b""
 
