@@ -65,10 +65,8 @@ class Run(NamedTuple):
 def measure(ranks: Sequence[int], *, quick: bool) -> str:
     """Measure everything and return it as a section of the document."""
     cases, rounds = (QUICK, 3) if quick else (FULL, 7)
-    done = []
-    for count in ranks:
-        for run in _runs(count, cases):
-            done.append((run.title, *_carry_out(run, rounds)))
+    runs = [run for count in ranks for run in _runs(count, cases)]
+    done = [(run.title, *_carry_out(run, rounds)) for run in runs]
     return section(_machine(), "python -m bench --write" + " --quick" * quick, done)
 
 
@@ -128,4 +126,5 @@ def _environment() -> dict[str, str]:
 def _machine() -> str:
     control = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text(encoding="ascii").strip()
     system = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
-    return f"{os.cpu_count()} cores, {system}, {control} by default, Python {platform.python_version()}"
+    python = f"Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, {system}, {control} by default, {python}"

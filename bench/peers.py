@@ -25,7 +25,7 @@ class Peer(Protocol):
 
 
 class Ours:
-    """This project's native wire."""
+    """The native wire of this project."""
 
     def __init__(self, rank: int, world: int, ports: list[int]) -> None:
         peers = [f"127.0.0.1:{port}" for port in ports]

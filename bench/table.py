@@ -27,10 +27,8 @@ Done = tuple[str, Sequence[Timing], Mapping[str, Any]]
 
 def section(machine: str, command: str, done: Iterable[Done]) -> str:
     """Return all tables, with what made them."""
-    parts = [
-        f"Measured by `{command}` on {machine}, over loopback. Times are medians in microseconds; "
-        "a ratio below 1 means that ours is faster."
-    ]
+    how = f"Measured by `{command}` on {machine}, over loopback."
+    parts = [f"{how} Times are medians in microseconds; a ratio below 1 means that ours is faster."]
     for title, timings, limit in done:
         parts += [f"### {title}", _limit(limit), _table(timings)]
     return "\n\n".join(parts)
@@ -69,10 +67,10 @@ def _size(size: int) -> str:
 
 def _micro(seconds: float | None) -> str:
     if seconds is None:
-        return "–"
+        return "-"
     micro = seconds * 1e6
     return f"{micro:.1f}" if micro < 100 else f"{micro:.0f}"  # noqa: PLR2004 - three digits
 
 
 def _ratio(ours: float, theirs: float | None) -> str:
-    return "–" if theirs is None else f"{ours / theirs:.2f}"
+    return "-" if theirs is None else f"{ours / theirs:.2f}"
