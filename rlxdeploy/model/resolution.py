@@ -94,6 +94,7 @@ class Resolution:
 
     *merged* maps each further name of a machine to its name in *hosts*: nothing is planned there
     twice.  *absent* names the nodes that are left out, since their hosts did not answer.
+    *placement* is for the mark of an apply (`survey.Deployed`).
     """
 
     job: str
@@ -107,6 +108,7 @@ class Resolution:
     notices: tuple[Finding, ...] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    placement: str = ""
 
     @property
     def peers(self) -> tuple[str, ...]:

@@ -155,7 +155,10 @@ class RankSeen:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What `deployment.json` on a host says: one apply's mark."""
+    """What `deployment.json` on a host says: one apply's mark.
+
+    *placement* is what `[placement]` asked, as a digest, and each node's layers in rank order.
+    """
 
     deployment: str
     job: str
@@ -169,6 +172,7 @@ class Deployed:
     owner: str
     inventory: str
     applied_at: float
+    placement: str = ""
 
 
 @dataclass(frozen=True, slots=True)

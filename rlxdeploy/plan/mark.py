@@ -28,6 +28,7 @@ def deployment_mark(
         "owner": order.owner,
         "inventory": order.inventory,
         "applied_at": order.now,
+        "placement": resolution.placement,
     }
 
 

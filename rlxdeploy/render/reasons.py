@@ -87,6 +87,8 @@ def _share(seat: Seat, loaded: Loaded) -> dict[str, str]:
 
 
 def _layers(seat: Seat, loaded: Loaded) -> str:
+    if why := seat.why.get("layers"):
+        return why
     key = ("node", seat.index, "layers")
     if loaded.written(key):
         return loaded.origin(key)

@@ -20,6 +20,7 @@ from rlxdeploy.resolve.placing import place
 from rlxdeploy.resolve.programs import argv, python_path
 from rlxdeploy.resolve.promote import NOBODY, Promotion
 from rlxdeploy.resolve.report import Report
+from rlxdeploy.resolve.shares import Layers, layer_shares
 
 
 def resolve(
@@ -40,9 +41,11 @@ def resolve(
     controller = _as_surveyed(controller, survey)
     members = group(survey, controller, report, promotion, skip_unreachable=skip_unreachable)
     report.raise_errors()
+    allotted = allot(members, report)
     settled = _Settled(
         dialled=endpoints(members, controller, report),
-        allotted=allot(members, report),
+        allotted=allotted,
+        layers=layer_shares(members, allotted, report),
         hosts=place(members, survey, controller, report),
         local=_local(members),
     )
@@ -62,6 +65,7 @@ def resolve(
         notices=tuple(report.notices),
         merged=members.merged,
         absent=members.absent,
+        placement=settled.layers.mark,
     )
 
 
@@ -71,6 +75,7 @@ class _Settled:
 
     dialled: Mapping[int, Dialled]
     allotted: Mapping[int, Allotted]
+    layers: Layers
     hosts: Mapping[str, Placed]
     local: Mapping[int, tuple[int, int, int]]
 
@@ -126,13 +131,14 @@ def _seat(stand: Stand, settled: _Settled, controller: Controller, report: Repor
         python=runs.python,
         argv=runs.argv,
         env={**loaded.inventory.job.env, **node.env},
-        share=_share(entry, loaded),
+        share=_share(entry, loaded, settled.layers),
         managed=node.managed,
         why={
             "rank": stand.why,
             "node": str(loaded.place_of(entry.key())),
             "host": _why_host(stand, loaded),
             "device": allotted.why,
+            **({"layers": why} if (why := settled.layers.why.get(entry.index)) else {}),
             **({"address": dialled.why_address, "port": dialled.why_port} if dialled else {}),
             **({"bind": loaded.origin(entry.key("bind"))} if dialled and node.bind else {}),
             **(
@@ -192,10 +198,10 @@ def _runs(
     return _Runs(python, argv(python, workdir, stand.facts, report), wanted.why)
 
 
-def _share(entry: Entry, loaded: Loaded) -> Share:
+def _share(entry: Entry, loaded: Loaded, shares: Layers) -> Share:
     node, inventory = entry.node, loaded.inventory
     manual = inventory.placement.policy is Policy.MANUAL
-    layers = node.layers if manual else None
+    layers = node.layers if manual else shares.ranges.get(entry.index)
     return Share(
         ckpt_dir=node.ckpt_dir,
         precision=node.precision,

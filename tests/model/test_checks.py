@@ -275,7 +275,6 @@ NOT_BUILT = {
     "a scan": ('[discover]\nsubnet = "10.0.0.0/24"', "t:2:1: discover.subnet: not supported yet"),
     "listed hosts": ('[discover]\nssh_hosts = ["a"]', "t:2:1: discover.ssh_hosts: not supp"),
     "mDNS": ("[discover]\nmdns = true", "t:2:1: discover.mdns: not supported yet"),
-    "placement": ("[placement]\nn_layers = 2\n[[node]]", "t:2:1: placement.n_layers: not supp"),
     "provision": ('[runtime]\nprovision = "auto"\n[[node]]', "t:2:1: runtime.provision: not supp"),
     "the default wire off loopback": (
         '[[node]]\naddr = "10.0.0.5"',

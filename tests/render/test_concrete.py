@@ -30,6 +30,12 @@ GROUPS: dict[str, tuple[str, tuple[HostFacts, ...]]] = {
         HEAD + 'topology = "star"\n' + "".join(f'[[node]]\nssh = "{name}"\n' for name in "abc"),
         three(),
     ),
+    "layers that were shared out": (
+        HEAD
+        + "[placement]\nn_layers = 7\n[placement.objective]\ncontext = 9\n"
+        + "".join(f'[[node]]\nssh = "{name}"\n' for name in "abc"),
+        three(),
+    ),
     "a standby that names its principal": (
         HEAD + '[[node]]\nssh = "a"\naddr = "10.0.0.1"\n'
         '[[node]]\nssh = "b"\nrole = "standby"\nstandby_for = "10.0.0.1"\n',
@@ -46,7 +52,7 @@ def essence(group: Resolution) -> Resolution:
     """Return the group without the reasons, and with nodes known by their ranks alone."""
     seats = tuple(replace(seat, why={}, node="", index=0, slot=0) for seat in group.seats)
     hosts = {name: replace(placed, why={}) for name, placed in group.hosts.items()}
-    return replace(group, seats=seats, hosts=hosts, notices=())
+    return replace(group, seats=seats, hosts=hosts, notices=(), placement="")
 
 
 @pytest.mark.parametrize(("text", "machines"), GROUPS.values(), ids=GROUPS.keys())
