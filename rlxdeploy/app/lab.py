@@ -5,14 +5,18 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rlxdeploy.edge.local import open_local
-from rlxdeploy.edge.session import OpenSession, Session
+from rlxdeploy.edge.session import Session
 from rlxdeploy.edge.survey import SurveyLimits
+from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.tables import Ssh
+
+if TYPE_CHECKING:
+    from rlxdeploy.edge.ssh.hosts import SshHosts
 
 # A connection is made in steps (connect, exchange keys, log in), each within connect_timeout.
 _STEPS = 3
@@ -33,7 +37,7 @@ class Lab:
         self._folder = Path()
         self._lock = Lock()
         self._open = ExitStack()
-        self._over_ssh: OpenSession | None = None
+        self._over_ssh: SshHosts | None = None
 
     def follow(self, loaded: Loaded) -> None:
         """Reach hosts as the `[ssh]` table of *loaded* says, from the first connection on."""
@@ -45,8 +49,18 @@ class Lab:
             return open_local(host, deadline)
         with self._lock:
             if self._over_ssh is None:
-                self._over_ssh = self._ssh()
-        return self._over_ssh(host, deadline)
+                self._over_ssh = self._open.enter_context(self._ssh())
+        return self._over_ssh.open(host, deadline)
+
+    def told(self) -> tuple[Finding, ...]:
+        """Return what is to be said of how hosts were reached: who needed another client."""
+        reached = self._over_ssh.by_openssh if self._over_ssh else {}
+        found = []
+        for why in dict.fromkeys(reached.values()):
+            hosts = ", ".join(alias for alias, one in reached.items() if one == why)
+            what = f"{hosts}: reached {why}"
+            found.append(Finding(what, key="ssh.client", severity=Severity.NOTICE))
+        return tuple(found)
 
     @property
     def forks(self) -> int:
@@ -69,10 +83,9 @@ class Lab:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ssh(self) -> OpenSession:
+    def _ssh(self) -> "SshHosts":
         # Imported when needed: a job on this machine alone does not pay half a second for SSH.
         from rlxdeploy.edge.ssh.hosts import SshHosts  # noqa: PLC0415 - as said above
         from rlxdeploy.edge.ssh.overrides import Overrides  # noqa: PLC0415 - as said above
 
-        overrides = Overrides.of(self._table, self._folder)
-        return self._open.enter_context(SshHosts(overrides)).open
+        return SshHosts(Overrides.of(self._table, self._folder))

@@ -8,6 +8,7 @@ import pytest
 from tests.fleet.desk import Desk, differences, footprints, logins
 from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
+from tests.fleet.harness.local import wait_until
 from tests.fleet.harness.spec import HostSpec
 
 
@@ -28,10 +29,14 @@ def deployed(desk: Desk, hosts: list[Host], launch: str) -> Iterator[str]:
     assert said.count(f"  {launch}  ") == len(hosts)
     assert desk.is_whole(len(hosts)) == ""
     yield said
-    assert desk.json("apply", "--yes")["changed"] is False
-    assert desk.run("logs").stdout.count("joined as rank") >= len(hosts)
     desk.run("destroy", "--yes")
     assert differences(before, hosts) == []
+
+
+def stays(desk: Desk, world: int) -> None:
+    """See that a second apply is no change, and that every rank's log can be read."""
+    assert desk.json("apply", "--yes")["changed"] is False
+    assert desk.run("logs").stdout.count("joined as rank") >= world
 
 
 def test_a_login_user_deploys_to_the_system_by_sudo(fleet: Fleet, three: list[Host]) -> None:
@@ -43,6 +48,67 @@ def test_a_login_user_deploys_to_the_system_by_sudo(fleet: Fleet, three: list[Ho
             unit = host.exec(("systemctl", "show", "-p", "User", "rlx-sudoer@*"))
             env = host.exec(("sh", "-c", "stat -c '%a %U' /var/lib/rlx/sudoer/current/env/*"))
             assert (unit.stdout, env.stdout) == ("User=ops\n", "600 root\n")
+        stays(desk, len(three))
+
+
+def test_any_login_shell_and_the_openssh_client_will_do(fleet: Fleet, three: list[Host]) -> None:
+    """A user may stand in the alias; fish, csh, profiles that print and ssh itself are no bar."""
+    desk = Desk(fleet, "shells")
+    users = dict(zip(("ops", "fish", "csh"), three, strict=True))
+    for user, host in users.items():
+        host.break_profile(user)
+        fleet.ssh(host, "true", user=user)  # fish makes folders of its own at its first start
+    nodes = (f'ssh = "{user}@{host.name}"' for user, host in users.items())
+    desk.write(nodes, tables='[ssh]\nclient = "openssh"')
+    with deployed(desk, three, "systemd") as said:
+        assert ": reached with openssh as written" in said
+
+
+def test_the_ranks_may_run_as_another_account(fleet: Fleet, three: list[Host]) -> None:
+    """Root deploys for the user of the job, who has to exist on every host."""
+    desk = Desk(fleet, "account")
+    desk.write_hosts(three, job='user = "ghost"')
+    refused = desk.run("plan", code=1).stderr
+    assert all(f"{host.name} has no account 'ghost'" in refused for host in three)
+
+    desk.write_hosts(three, job='user = "nosudo"')
+    with deployed(desk, three, "systemd"):
+        for rank, host in zip(desk.ranks(), three, strict=True):
+            assert host.exec(("ps", "-o", "user=", str(rank["pid"]))).stdout == "nosudo\n"
+
+
+def test_a_rank_that_is_not_managed_joins_when_it_is_started(
+    fleet: Fleet, three: list[Host]
+) -> None:
+    """It has a rank and an entry in PEERS; nobody logs in there, and apply waits for the others."""
+    *managed, other = three
+    desk = Desk(fleet, "loose")
+    nodes = [f'ssh = "{host.name}"' for host in managed]
+    desk.write([*nodes, f'managed = false\naddr = "{other.address}:29500"'])
+    apply = fleet.spawn(("rlxdeploy", "apply", str(desk.folder / "inventory.toml"), "--yes"))
+    wait_until(lambda: "" if start_by_hand(managed[1], other) else "a deployed rank", 20)
+    said, _ = apply.communicate(timeout=60)
+
+    assert apply.returncode == 0, said
+    assert "loose: 2 of 3 ranks joined" in said
+    desk.run("destroy", "--yes")
+    other.exec(("systemctl", "stop", "by-hand"))
+
+
+def start_by_hand(pattern: Host, host: Host) -> bool:
+    """Start rank 2 on *host* with what *pattern* has for rank 1, once it has it."""
+    home = pattern.at("/var/lib/rlx")
+    if not (home / "loose/current/env/1.env").exists():
+        return False
+    (archive,) = (home / "store").glob("[0-9a-f]*")
+    lines = (home / "loose/current/env/1.env").read_text().splitlines()
+    env = [line.replace('"', "") for line in lines if line and not line.startswith("#")]
+    own = [f"--setenv={one}" for one in env if not one.startswith(("RANK=", "RLX_STATE_FILE="))]
+    host.at("/root/runtime.zip").write_bytes(archive.read_bytes())
+    place = ("--setenv=RANK=2", "--setenv=PYTHONPATH=/root/runtime.zip")
+    node = ("python3", "-m", "rlxdeploy.runtime")
+    host.exec(("systemd-run", "--unit=by-hand", *own, *place, *node))
+    return True
 
 
 def test_sudo_that_asks_a_password_is_no_way_to_root(fleet: Fleet, three: list[Host]) -> None:
@@ -67,6 +133,7 @@ def test_a_users_own_manager_is_taken_where_it_lingers(fleet: Fleet, three: list
         host.linger("nosudo")
     with deployed(desk, three, "systemd-user") as said:
         assert "/home/nosudo/.config/systemd/user/rlx-lingerer@.service" in said
+        stays(desk, len(three))
 
 
 def test_a_host_without_systemd_runs_a_supervisor(fleet: Fleet, hosts: Lend) -> None:
@@ -76,3 +143,4 @@ def test_a_host_without_systemd_runs_a_supervisor(fleet: Fleet, hosts: Lend) -> 
     desk.write_hosts(bare)
     with deployed(desk, bare, "process") as said:
         assert "process launch does not survive a reboot" in said
+        stays(desk, len(bare))

@@ -3,6 +3,7 @@
 import shlex
 import threading
 import time
+from collections.abc import Mapping
 from typing import Self
 
 from rlxdeploy.edge.session import BOOTSTRAP, Session
@@ -68,6 +69,17 @@ class SshHosts:
             with self._lock:
                 self._choices[alias] = choice
         return choice
+
+    @property
+    def by_openssh(self) -> Mapping[str, str]:
+        """The aliases reached with the OpenSSH client so far, and why each is."""
+        with self._lock:
+            chosen = dict(self._choices)
+        return {
+            alias: f"with {one}" + ("" if one.reasons else " as written")
+            for alias, one in chosen.items()
+            if one.client is SshClient.OPENSSH
+        }
 
     def link(self, host: Host, route: Route, deadline: float) -> Link:
         """Return the open link to the end of *route*, all of the way to *host* or its beginning."""
