@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # What the wire says how many elements come with.
-COUNT = np.dtype("<u8")
+COUNT: np.dtype[Any] = np.dtype("<u8")
 
 
 class Route(NamedTuple):

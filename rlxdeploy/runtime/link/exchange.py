@@ -111,7 +111,7 @@ class Exchange(Collectives):
         """Gather at rank 0 what is there in time; what comes later counts in no round."""
         name = _known(dtype, call)
         if name not in SCALED:
-            raise TypeError(f"{call.op}: {name} has no exact mean; use one of {', '.join(SCALED)}")
+            raise NotSupported(f"{call.op}: {name} has no exact mean; use {', '.join(SCALED)}")
         self._fits(call, data.nbytes)
         present: List[int] = []
         self._drive(federated_average(self.member, data, name, seconds, present), call)
