@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rlxdeploy.facts import digests, hardware, holders, network, platform, units
+from rlxdeploy.facts import bench, digests, hardware, holders, network, platform, units
 from rlxdeploy.facts.question import Answers, Question
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.survey import HostFacts
@@ -14,6 +14,7 @@ def questions(enquiry: Enquiry) -> Sequence[Question]:
     """Return every question of *enquiry*; their names are unique."""
     return (
         *hardware.questions(enquiry),
+        *bench.questions(enquiry),
         *platform.questions(enquiry),
         *network.questions(),
         *digests.questions(enquiry),
@@ -27,7 +28,7 @@ def parse(host: Host, enquiry: Enquiry, answers: Answers) -> HostFacts:
     ranks = units.parse(answers)
     return HostFacts(
         host=host,
-        hardware=hardware.parse(enquiry, answers),
+        hardware=bench.measured(hardware.parse(enquiry, answers), bench.parse(answers)),
         network=network.parse(answers),
         platform=platform.parse(enquiry, answers),
         job=replace(digests.parse(answers), ranks=ranks),

@@ -62,7 +62,7 @@ systemctl --user show -p Version
 [ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo Linger=yes
 """
 
-_LOOK = """\
+LOOK = """\
 [ -n "$HOME" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
 places=$asked_path:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin:/opt/local/bin
 places=$places:/usr/local/sbin:/usr/sbin:/sbin
@@ -104,10 +104,10 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     asked = [
         Question("system", _SYSTEM),
         Question("user", USER_PLACES + _USER),
-        Question("programs", f"{_LOOK}set -- {quoted(enquiry.programs)}\n{_PROGRAMS}"),
+        Question("programs", f"{LOOK}set -- {quoted(enquiry.programs)}\n{_PROGRAMS}"),
         Question(
             "python",
-            f'{_LOOK}p=$(look {quoted([enquiry.python])})\n"$p" -E -c {quoted([_VERSIONS])}',
+            f'{LOOK}p=$(look {quoted([enquiry.python])})\n"$p" -E -c {quoted([_VERSIONS])}',
         ),
         Question("user manager", _USER_MANAGER),
     ]

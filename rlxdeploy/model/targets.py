@@ -13,7 +13,7 @@ class Enquiry:
     *programs* are argv[0]s to find on the host, *python* is the one whose version and numpy count;
     *folders* are asked for their free space; *ports* are TCP ports whose holders matter; *user* is
     the account the job shall run as.  Without *sudo* not even `sudo -n` is tried: a found host is
-    left alone until it is in a plan.
+    left alone until it is in a plan.  With *bench* its devices and its disk are measured as well.
     """
 
     job: str
@@ -23,6 +23,7 @@ class Enquiry:
     user: str | None = None
     python: str = "python3"
     sudo: bool = True
+    bench: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,105 @@
+"""What a host's speed is measured with, run here by a real shell and a real Python."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rlxdeploy.facts import bench
+from rlxdeploy.facts.bench import Speeds, measured
+from rlxdeploy.facts.question import Answer, Answers
+from rlxdeploy.model.survey import Device, Hardware
+from rlxdeploy.model.targets import Enquiry
+
+MIB = 1 << 20
+HARDWARE = Hardware(
+    cpu="CPU",
+    cores=8,
+    ram_total=1,
+    ram_avail=1,
+    disk_free={},
+    devices=(Device("cpu", "CPU"), Device("cuda", "A", ident="0"), Device("cuda", "B", ident="1")),
+)
+
+
+def answered(text: str) -> Answers:
+    return Answers({bench.NAME: Answer(text)})
+
+
+def measure(folder: Path, python: str = sys.executable) -> Speeds:
+    """Ask this machine."""
+    (question,) = bench.questions(
+        Enquiry("demo", folders=(str(folder),), python=python, bench=True)
+    )
+    script = f"asked_path=$PATH\n{question.script}"
+    ran = subprocess.run(
+        ("/bin/sh", "-c", script), capture_output=True, text=True, timeout=60, check=False
+    )
+    return bench.parse(answered(ran.stdout))
+
+
+def test_nothing_is_measured_unasked() -> None:
+    """A survey without --bench costs the hosts nothing."""
+    assert bench.questions(Enquiry("demo", folders=("/",))) == ()
+
+
+def test_processor_and_disk_are_measured(tmp_path: Path) -> None:
+    """numpy multiplies, the disk writes, and no trace of it stays."""
+    speeds = measure(tmp_path)
+
+    assert speeds.gflops["cpu", ""] > 0.1
+    assert speeds.io_mbps > 0.1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_largest_file_is_read_and_left_as_it_is(tmp_path: Path) -> None:
+    """A checkpoint of more than 8 MiB serves as what is read, where its pages are cold."""
+    file = tmp_path / "model.gguf"
+    file.write_bytes(bytes(9 * MIB))
+    before = file.stat().st_mtime_ns
+
+    assert measure(tmp_path).io_mbps > 0.1
+    assert [path.name for path in tmp_path.iterdir()] == ["model.gguf"]
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (9 * MIB, before)
+
+
+def test_a_python_that_is_not_there_measures_nothing(tmp_path: Path) -> None:
+    """Then the numbers are 0: not measured."""
+    assert measure(tmp_path, "no-such-python") == Speeds({}, 0.0)
+
+
+def test_a_folder_that_is_not_there_leaves_the_rest(tmp_path: Path) -> None:
+    """What fails is left out, and the processor counts all the same."""
+    speeds = measure(tmp_path / "absent")
+
+    assert speeds.io_mbps == 0
+    assert speeds.gflops["cpu", ""] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "speeds"),
+    [
+        ("", Speeds({}, 0.0)),
+        ("gflops|cpu||12.5\nio|800.0\n", Speeds({("cpu", ""): 12.5}, 800.0)),
+        ("gflops|cuda|1|9e3\n", Speeds({("cuda", "1"): 9000.0}, 0.0)),
+        ("failed|cards|No module named 'torch'\n", Speeds({}, 0.0)),
+        ("gflops|cpu||much\nio|-3\ngflops|7\n", Speeds({("cpu", ""): 0.0}, 0.0)),
+    ],
+    ids=["silence", "both", "a card", "no library", "nonsense"],
+)
+def test_what_was_not_measured_is_zero(text: str, speeds: Speeds) -> None:
+    """Lines are read one by one; what is no number does not count."""
+    assert bench.parse(answered(text)) == speeds
+
+
+def test_speeds_go_to_their_devices_and_the_fastest_is_the_node_s() -> None:
+    """By label and ident; a device that nobody measured keeps what it had."""
+    speeds = Speeds({("cpu", ""): 50.0, ("cuda", "1"): 9000.0}, 700.0)
+
+    found = measured(HARDWARE, speeds)
+
+    assert [one.gflops for one in found.devices] == [50.0, 0.0, 9000.0]
+    assert (found.gflops, found.io_mbps) == (9000.0, 700.0)
+    assert measured(replace(HARDWARE, gflops=7.0), Speeds({}, 0.0)).gflops == 7.0
