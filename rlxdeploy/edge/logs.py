@@ -41,7 +41,17 @@ class LogQuery:
 
     def _journal(self) -> str:
         unit = f"rlx-{self.tree.job}@{self.rank}.service"
-        words = ["journalctl", "-q", "--no-pager", "-o", "short-iso", "-n", str(self.lines), "-u", unit]
+        words = [
+            "journalctl",
+            "-q",
+            "--no-pager",
+            "-o",
+            "short-iso",
+            "-n",
+            str(self.lines),
+            "-u",
+            unit,
+        ]
         if self.launch == Launch.SYSTEMD_USER:
             words[1:1] = ["--user"]
         words += ["--since", self.since] if self.since else []
