@@ -21,7 +21,6 @@ from rlxdeploy.runtime.link.door import Door
 from rlxdeploy.runtime.link.exchange import Exchange
 from rlxdeploy.runtime.link.form import Formation, Onlooker, Place
 from rlxdeploy.runtime.link.heap import Heap
-from rlxdeploy.runtime.link.inlet import Spin
 from rlxdeploy.runtime.link.join import Joining
 from rlxdeploy.runtime.link.listener import listen
 from rlxdeploy.runtime.link.meeting import Secrets
@@ -106,8 +105,8 @@ class Bringup:
             rank: Channel(rank, address, sock)
             for rank, (sock, address) in sorted(formed.connections.items())
         }
-        spin = Spin(settings.spin_us / 1e6, formed.crowded)
-        return Native(shape, channels, self._limits, spin, settings.peer_timeout)
+        patience = Patience(settings.spin_us / 1e6, formed.crowded, settings.peer_timeout)
+        return Native(shape, channels, self._limits, patience, Heap(settings.heap_bytes))
 
     def _crowded(self) -> bool:
         """Whether the ranks of this host outnumber its cores, as far as PEERS tell."""

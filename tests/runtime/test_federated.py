@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Tuple
 import numpy as np
 import pytest
 
-from rlxdeploy.runtime.errors import GroupError, NotSupported
+from rlxdeploy.runtime.errors import CollectiveMismatch, GroupError, NotSupported
 from rlxdeploy.runtime.group import ProcessGroup
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.collectives import Turnout
 from tests.runtime.cluster import (
     MEMORY_MESH,
     MEMORY_STAR,
+    NATIVE_MESH,
+    NATIVE_STAR,
     TCP_MESH,
     TCP_STAR,
     Cluster,
@@ -25,15 +27,24 @@ from tests.runtime.cluster import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-KINDS = (MEMORY_MESH, MEMORY_STAR, TCP_MESH, TCP_STAR)
+UPSTREAM = (MEMORY_MESH, MEMORY_STAR, TCP_MESH, TCP_STAR)
+NATIVE = (NATIVE_MESH, NATIVE_STAR)
 WORLD = 3
 # A rank that is late: far over the deadline, far below a test's patience.
 LATE_S = 0.4
 DEADLINE_S = 0.1
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+@pytest.fixture(params=[*UPSTREAM, *NATIVE], ids=lambda kind: kind.name)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    whole = start(request.param, WORLD)
+    yield whole
+    whole.close()
+
+
+@pytest.fixture(params=UPSTREAM, ids=lambda kind: kind.name)
+def lenient(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Give a group whose wire does not compare what the ranks call."""
     whole = start(request.param, WORLD)
     yield whole
     whole.close()
@@ -134,9 +145,9 @@ def test_without_a_deadline_only_what_is_there_counts() -> None:
     assert results[0] == (Turnout(2), [1.5, 1.5])
 
 
-def test_a_vector_of_another_length_is_left_out(cluster: Cluster) -> None:
+def test_a_vector_of_another_length_is_left_out(lenient: Cluster) -> None:
     """Its rank keeps its own, as the answer does not fit it."""
-    results = cluster.run(
+    results = lenient.run(
         lambda group: average(group, 1.0 + group.rank, size=5 if group.rank == 1 else 4)
     )
 
@@ -144,7 +155,18 @@ def test_a_vector_of_another_length_is_left_out(cluster: Cluster) -> None:
     assert results[1] == (Turnout(0), [2.0, 2.0])
 
 
-def test_half_a_number_is_an_error_that_names_the_rank(cluster: Cluster) -> None:
+@pytest.mark.parametrize("kind", NATIVE, ids=lambda kind: kind.name)
+def test_lengths_are_compared_on_the_native_wire(kind: Kind) -> None:
+    """There a vector of another length is another call, which all are told."""
+    cluster = start(kind, WORLD)
+    outcomes = cluster.outcomes(lambda group: average(group, 1.0, size=5 if group.rank == 1 else 4))
+    cluster.close()
+
+    assert all(isinstance(each, CollectiveMismatch) for each in outcomes), outcomes
+    assert outcomes[0].calls.keys() == {0, 1}
+
+
+def test_half_a_number_is_an_error_that_names_the_rank(lenient: Cluster) -> None:
     """What is no row of elements is no vector, and everybody learns that the group is over."""
 
     def odd(group: ProcessGroup) -> None:
@@ -153,7 +175,7 @@ def test_half_a_number_is_an_error_that_names_the_rank(cluster: Cluster) -> None
         else:
             group.federated_average(np.zeros(3, np.float32), 5.0, 5.0)
 
-    outcomes = cluster.outcomes(odd)
+    outcomes = lenient.outcomes(odd)
 
     assert "rank 1 sent 6 bytes" in str(outcomes[0])
     assert all(isinstance(each, GroupError) for each in outcomes)

@@ -13,6 +13,7 @@ from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.node import Node
 from tests.runtime.cluster import (
     MEMORY_MESH,
+    NATIVE_MESH,
     TCP_MESH,
     TCP_STAR,
     Cluster,
@@ -27,7 +28,7 @@ from tests.runtime.cluster import (
 MIB = 1 << 20
 
 
-@pytest.fixture(params=[MEMORY_MESH, TCP_MESH], ids=lambda kind: kind.name)
+@pytest.fixture(params=[MEMORY_MESH, TCP_MESH, NATIVE_MESH], ids=lambda kind: kind.name)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     whole = start(request.param, 3, HEAP_MB="1")
     yield whole

@@ -92,10 +92,8 @@ class _Narrow:
         self._part = np.empty(_BLOCK, wide)
 
     def __call__(self, out: NDArray[Any], parts: Sequence[NDArray[Any]], ranks: int) -> None:
-        # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, out.size, _BLOCK):
-                self._fold_block(out, parts, slice(start, start + _BLOCK), ranks)
+        for start in range(0, out.size, _BLOCK):
+            self._fold_block(out, parts, slice(start, start + _BLOCK), ranks)
 
     def _fold_block(
         self, out: NDArray[Any], parts: Sequence[NDArray[Any]], block: slice, ranks: int

@@ -46,6 +46,7 @@ class Driver:
 
     def __init__(self, vigil: Vigil, limits: Limits, spin: Spin) -> None:
         self.vigil, self.sending, self._spin_s = vigil, vigil.sending, spin.seconds
+        self._limits = limits
         self._rank, self._channels = vigil.rank, vigil.channels
         self.inlet = Inlet(vigil, limits, spin)
         self._scratch: NDArray[np.uint8] = np.empty(0, np.uint8)
@@ -66,7 +67,7 @@ class Driver:
             if head is None:
                 head = heads[stop - start] = pack(word, sequence, stop - start, total)
             if type(step) is Send:
-                self._post(channels[step.to], head, memory[where][start:stop], call)
+                self.post(channels[step.to], head, memory[where][start:stop], call)
             elif type(step) is Receive:
                 receive(channels[step.source], head, memory[where][start:stop], call)
             elif type(step) is Reduce:
@@ -83,9 +84,19 @@ class Driver:
     def send(self, to: int, tag: int, data: memoryview, call: Call) -> None:
         """Send a message to rank *to*; returns once its memory may change."""
         header = Header(Op.SEND, root=tag, length=len(data), total=len(data))
-        self._post(self._channels[to], header.encode(), data, call)
-        if self.sending:
-            self.flush(call)
+        channel = self._channels[to]
+        self.post(channel, header.encode(), data, call)
+        self.flush(call, (channel,))
+
+    def entrust(self, channel: Channel, head: bytes, data: bytes, call: Call) -> None:
+        """Send what nobody waits for: it goes out while later calls wait.
+
+        PeerLost where too much waits already: the rank has not read for that long.
+        """
+        if sum(len(piece) for piece, _ in channel.queue) > self._limits.max_unread:
+            channel.lost = f"over {self._limits.max_unread} bytes wait that it does not read"
+            self.vigil.miss(channel, call)
+        self.post(channel, head, memoryview(data), call)
 
     def take(
         self, source: int, tag: int, into: Optional[memoryview], call: Call
@@ -96,16 +107,20 @@ class Driver:
         """
         return self.inlet.take(self._channels[source], tag, into, call)
 
-    def flush(self, call: Call) -> None:
-        """Wait until everything queued is out of the caller's memory."""
+    def flush(self, call: Call, channels: Optional[Sequence[Channel]] = None) -> None:
+        """Wait until everything queued, for *channels* if given, is out of the caller's memory."""
         vigil = self.vigil
         spin_until = monotonic() + self._spin_s
-        while self.sending:
+        while True:
             vigil.push(call)
-            if self.sending and monotonic() > spin_until:
-                vigil.sleep(None, call, [channel.rank for channel in self.sending])
+            full = [each for each in self.sending if channels is None or each in channels]
+            if not full:
+                return
+            if monotonic() > spin_until:
+                vigil.sleep(None, call, [channel.rank for channel in full])
 
-    def _post(self, channel: Channel, head: bytes, data: memoryview, call: Call) -> None:
+    def post(self, channel: Channel, head: bytes, data: memoryview, call: Call) -> None:
+        """Begin to send a message; its memory must stay as it is until `flush`."""
         if channel.send(head, data):
             self._queued(channel, call)
 

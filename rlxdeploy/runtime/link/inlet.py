@@ -18,7 +18,7 @@ from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.channel import SMALL, Channel
 from rlxdeploy.runtime.link.sockets import why
-from rlxdeploy.runtime.link.vigil import Vigil
+from rlxdeploy.runtime.link.vigil import Serve, Vigil
 from rlxdeploy.runtime.wire.control import MAX_CAUSE
 from rlxdeploy.runtime.wire.header import HEADER, HEADER_BYTES, VERSION, Header, Op, decode
 
@@ -48,6 +48,8 @@ class Inlet:
         self._polite_s = spin.seconds * _POLITE
         self._gentle = False
         vigil.serve = self.serve
+        # What is neither a message, an abort nor a goodbye; False where it belongs to a call.
+        self.errand: Serve = lambda _channel, _header, _call: False
 
     def receive(self, channel: Channel, head: bytes, view: memoryview, call: Call) -> None:
         """Receive the message with header *head* into *view*."""
@@ -105,16 +107,41 @@ class Inlet:
         self._fill(channel, place, 0, header.length, call)
         return None if place is into else _delivered(place, into, channel.rank, call)
 
+    def peek(self, channel: Channel, call: Call) -> Header:
+        """Wait for the next message's header and leave it where it is."""
+        self._fill(channel, channel.head, 0, HEADER_BYTES, call)
+        header = self._decoded(channel, channel.head, call)
+        channel.unread_first(channel.head)
+        return header
+
+    def payload(self, channel: Channel, header: Header, call: Call) -> memoryview:
+        """Receive the message whose *header* is next, into memory of its own."""
+        payload = memoryview(bytearray(header.length))
+        self.payload_into(channel, payload, call)
+        return payload
+
+    def payload_into(self, channel: Channel, view: memoryview, call: Call) -> None:
+        """Receive the message whose header is next into *view*, which has its size."""
+        self._fill(channel, channel.head, 0, HEADER_BYTES, call)
+        self._fill(channel, view, 0, len(view), call)
+
+    def divert(self, channel: Channel, head: bytes, call: Call) -> None:
+        """Deal with the next message, which is not the awaited one of header *head*."""
+        self._fill(channel, channel.head, 0, HEADER_BYTES, call)
+        self._divert(channel, channel.head, head, call)
+
     def serve(self, channel: Channel, header: Header, call: Call) -> bool:
         """Take in a message that belongs to no call, as its *header* says; False if it does."""
         if header.op == Op.ABORT and header.length <= MAX_CAUSE:
-            self._vigil.told(channel, bytes(self._payload(channel, header, call)), call)
+            self._vigil.told(channel, bytes(self.payload(channel, header, call)), call)
         if header.op == Op.GOODBYE:
             channel.finished = True
             return False
-        if header.op != Op.SEND or channel.unread + header.length > self._limits.max_unread:
+        if header.op != Op.SEND:
+            return self.errand(channel, header, call)
+        if channel.unread + header.length > self._limits.max_unread:
             return False
-        message = self._payload(channel, header, call)
+        message = self.payload(channel, header, call)
         channel.inbox.setdefault(header.root, deque()).append(message)
         channel.unread += len(message)
         return True
@@ -185,11 +212,7 @@ class Inlet:
 
     def _divert(self, channel: Channel, data: memoryview, head: bytes, call: Call) -> None:
         """Deal with a message that is not the awaited one; return if that may still come."""
-        try:
-            header = decode(data)
-        except WireError as error:
-            channel.lost = f"it sent {error}"
-            self._vigil.miss(channel, call)
+        header = self._decoded(channel, data, call)
         channel.unread_first(data)
         if header.op == Op.GOODBYE:
             channel.finished = True
@@ -197,12 +220,12 @@ class Inlet:
         if not self.serve(channel, header, call):
             self._vigil.mismatch(channel, str(decode(head)), str(header), call)
 
-    def _payload(self, channel: Channel, header: Header, call: Call) -> memoryview:
-        """Receive the message whose header is next, into memory of its own."""
-        self._fill(channel, channel.head, 0, HEADER_BYTES, call)
-        payload = memoryview(bytearray(header.length))
-        self._fill(channel, payload, 0, header.length, call)
-        return payload
+    def _decoded(self, channel: Channel, data: memoryview, call: Call) -> Header:
+        try:
+            return decode(data)
+        except WireError as error:
+            channel.lost = f"it sent {error}"
+            self._vigil.miss(channel, call)
 
 
 def _delivered(

@@ -7,30 +7,28 @@ noticed too.
 
 from __future__ import annotations
 
-from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from zlib import crc32
 
 import numpy as np
 
 from rlxdeploy.runtime.algorithm.elements import folded_type, wire_type
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
-from rlxdeploy.runtime.algorithm.moves import Member, as_bytes
+from rlxdeploy.runtime.algorithm.moves import as_bytes
 from rlxdeploy.runtime.algorithm.native_fold import Fold, make_fold, no_fold
 from rlxdeploy.runtime.algorithm.native_select import Plan, plan, plan_routes
 from rlxdeploy.runtime.algorithm.native_steps import Shape
-from rlxdeploy.runtime.errors import NoLink, WireError
+from rlxdeploy.runtime.errors import NotSupported, WireError
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.channel import SMALL, Channel
-from rlxdeploy.runtime.link.collectives import Collectives, Inadmissible, Pairs
-from rlxdeploy.runtime.link.drive import Driver, Job
+from rlxdeploy.runtime.link.collectives import Pairs, Turnout
+from rlxdeploy.runtime.link.correspondence import Correspondence
+from rlxdeploy.runtime.link.drive import Job
 from rlxdeploy.runtime.link.express import Express
-from rlxdeploy.runtime.link.inlet import Spin
-from rlxdeploy.runtime.link.sockets import unsent
-from rlxdeploy.runtime.link.vigil import Vigil
-from rlxdeploy.runtime.wire.control import LOST, Cause
-from rlxdeploy.runtime.wire.header import EXACT, Dtype, Header, Kind, Op
+from rlxdeploy.runtime.link.heap import Heap
+from rlxdeploy.runtime.link.tcp import Patience
+from rlxdeploy.runtime.wire.header import EXACT, WORDS, Dtype, Header, Kind, Op
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +39,7 @@ _EMPTY: NDArray[np.uint8] = np.empty(0, np.uint8)
 _Prepared = Tuple[ReduceKind, Optional[Express]]
 _MOST_PREPARED = 1024
 _PAIR = 2
+_FLOATS = (Dtype.FLOAT16, Dtype.BFLOAT16, Dtype.FLOAT32, Dtype.FLOAT64)
 
 
 class _What(NamedTuple):
@@ -53,22 +52,18 @@ class _What(NamedTuple):
     root: int = 0
 
 
-class Native(Collectives):
+class Native(Correspondence):
     """One rank's end of a group on the native wire."""
 
     def __init__(
         self,
         shape: Shape,
-        channels: Dict[int, Channel],
+        channels: Mapping[int, Channel],
         limits: Limits,
-        spin: Spin,
-        peer_timeout: float,
+        patience: Patience,
+        heap: Heap,
     ) -> None:
-        self.shape = shape
-        self.member = Member(shape.rank, shape.world, shape.star)
-        self._limits = limits
-        self._vigil = Vigil(shape.rank, channels, limits, peer_timeout)
-        self._driver = Driver(self._vigil, limits, spin)
+        super().__init__(shape, channels, limits, patience, heap)
         self._kept: NDArray[np.uint8] = np.empty(0, np.uint8)
         self._folds: Dict[Tuple[int, int, bool], Fold] = {}
         self._prepared: Dict[Tuple[np.dtype[Any], Tuple[int, ...]], _Prepared] = {}
@@ -169,39 +164,48 @@ class Native(Collectives):
         what = _What(Op.PPERMUTE, wire_type(data.dtype), data.nbytes, root=mark)
         self._run(what, plan_routes(self.shape, what.op, what.total, pairs), (out, data), call)
 
-    def send(self, to: int, tag: int, data: memoryview, call: Call) -> None:
-        """Send a message; returns once its memory may change."""
-        if len(data) > self._limits.max_payload:
-            most = self._limits.max_payload
-            raise Inadmissible(f"{call.op}: {len(data)} bytes; at most {most} go into a message")
-        self._driver.send(self._linked(to), tag, data, call)
+    def federated_average(
+        self, data: NDArray[Any], dtype: Dtype, seconds: float, call: Call
+    ) -> Turnout:
+        """Average at rank 0 what is there in time; what comes later counts in no round."""
+        if dtype not in _FLOATS:
+            raise NotSupported(f"{call.op}: {dtype.name.lower()} has no exact mean; use floats")
+        what = _What(Op.AVERAGE, dtype, data.nbytes, Kind.MEAN)
+        self._sequence += 1
+        word = Header(what.op, what.kind, dtype).word
+        self._vigil.current = (word, self._sequence, what.total)
+        head = WORDS.pack(word, self._sequence, what.total, what.total)
+        if self.shape.rank:
+            self._contribute(data, head, call)
+            return Turnout(0)
+        came = self._errands.gather(head, data, seconds, call)
+        if came:
+            parts = [data, *(came[rank] for rank in sorted(came))]
+            self._fold(Kind.MEAN, dtype)(data, parts, len(parts))
+        self._answer(data, came, head, call)
+        late = tuple(rank for rank in self.member.others if rank not in came)
+        return Turnout(1 + len(came), late)
 
-    def receive(self, source: int, tag: int, into: memoryview, call: Call) -> None:
-        """Fill *into* with the next message, which must be of that size.
+    def _contribute(self, data: NDArray[Any], head: bytes, call: Call) -> None:
+        """Send a worker's vector and take the average; it may come before the vector is out."""
+        leader, answer = self._vigil.channels[0], np.empty_like(data)
+        self._driver.post(leader, head, as_bytes(data), call)
+        self._driver.inlet.receive(leader, head, as_bytes(answer), call)
+        self._driver.flush(call, (leader,))
+        data[...] = answer
 
-        A CollectiveTimeout leaves the group usable unless the message had begun to come.
-        """
-        self._driver.take(self._linked(source), tag, into, call)
-
-    def take(self, source: int, tag: int, call: Call) -> memoryview:
-        """Return the next message, of any length; lateness is as for `receive`."""
-        message = self._driver.take(self._linked(source), tag, None, call)
-        assert message is not None, "no place was given"  # noqa: S101 - cannot happen
-        return message
-
-    def watch(self, seconds: float) -> None:
-        """Let *seconds* pass; raise PeerLost as soon as a rank is lost or leaves."""
-        self._vigil.watch(seconds)
-
-    def close(self) -> None:
-        """Say goodbye, hand over what was sent, and end all links."""
-        self._vigil.leave(None)
-        self._part(self._limits.linger_s)
-
-    def abort(self, why: str) -> None:
-        """End all links at once; whoever waits for this rank wakes with PeerLost and *why*."""
-        self._vigil.leave(Cause(LOST, self.shape.rank, why=f"it left the group: {why}"))
-        self._part(self._limits.farewell_s)
+    def _answer(
+        self, data: NDArray[Any], came: Mapping[int, object], head: bytes, call: Call
+    ) -> None:
+        """Send the average to all, without waiting for those who are late to read it."""
+        prompt = []
+        for channel in self._vigil.channels.values():
+            if channel.rank in came:
+                self._driver.post(channel, head, as_bytes(data), call)
+                prompt.append(channel)
+            else:
+                self._driver.entrust(channel, head, data.tobytes(), call)
+        self._driver.flush(call, prompt)
 
     def _run(self, what: _What, chosen: Plan, buffers: Sequence[NDArray[Any]], call: Call) -> None:
         if self._kept.size < chosen.kept:
@@ -216,7 +220,9 @@ class Native(Collectives):
         exact = op == Op.ALL_REDUCE and root == EXACT
         fold = self._fold(kind, dtype, exact=exact) if kind else no_fold
         job = Job(chosen.steps, word, self._sequence, total, memory, arrays, fold, ranks)
-        self._driver.run(job, call)
+        # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._driver.run(job, call)
 
     def _fold(self, kind: int, dtype: int, *, exact: bool = False) -> Fold:
         key = (kind, dtype, exact)
@@ -246,23 +252,6 @@ class Native(Collectives):
         for rank, row in enumerate(table):
             if max(row) > self._limits.max_payload or any(count % unit for count in row):
                 raise WireError(f"all_to_all_v: rank {rank} announced parts of {row} bytes")
-
-    def _linked(self, rank: int) -> int:
-        if rank not in self._vigil.channels:
-            raise NoLink(self.shape.rank, rank)
-        return rank
-
-    def _part(self, seconds: float) -> None:
-        """Let the kernel deliver what was sent: closing with unread bytes would throw it away."""
-        until = monotonic() + seconds
-        channels = list(self._vigil.channels.values())
-        while monotonic() < until and any(unsent(channel.sock) for channel in channels):
-            for channel in channels:
-                channel.drain()
-                channel.stash = memoryview(b"")
-            sleep(0.001)
-        for channel in channels:
-            channel.sock.close()
 
 
 def _whole(buffer: NDArray[Any]) -> NDArray[np.uint8]:

@@ -79,10 +79,11 @@ class Vigil:
             limit = min(limit, since + self._limits.lost_grace_s - now)
             if limit <= 0:
                 self.miss(dead, call)
-        self._doze(target, call, limit)
+        self.doze(target, call, limit)
         self._waiting = ()
 
-    def _doze(self, target: Optional[Channel], call: Call, limit: float) -> None:
+    def doze(self, target: Optional[Channel], call: Call, limit: float) -> None:
+        """Sleep until something happens on any link, but no longer than *limit* seconds."""
         if self._held_in != self.current[1]:
             self._held.clear()
             self._held_in = self.current[1]
@@ -100,6 +101,18 @@ class Vigil:
             if channel is not target and what & ~select.POLLOUT:
                 self._notice(channel, what, call)
 
+    def look(self, channel: Channel, call: Call) -> Optional[Header]:
+        """Return the header that is next on *channel*, None if nothing is there yet."""
+        try:
+            header = channel.glance()
+        except WireError as error:
+            channel.lost = str(error)
+            self.miss(channel, call)
+        if header is None and channel.lost is not None:
+            self.bury(channel, call)
+            self.miss(channel, call)
+        return header
+
     def watch(self, seconds: float) -> None:
         """Let *seconds* pass; raise PeerLost as soon as a rank is lost or leaves."""
         end = monotonic() + seconds
@@ -111,7 +124,7 @@ class Vigil:
             left = end - monotonic()
             if left <= 0:
                 return
-            self._doze(None, call, left)
+            self.doze(None, call, left)
 
     def busy(self, channel: Channel, *, reading: bool) -> None:
         """Say that *channel* is in the middle of a message, so that it must not be looked into."""

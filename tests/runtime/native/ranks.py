@@ -11,12 +11,13 @@ from rlxdeploy.runtime.algorithm.native_steps import Shape
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.base import Call, begin
 from rlxdeploy.runtime.link.channel import Channel
-from rlxdeploy.runtime.link.inlet import Spin
+from rlxdeploy.runtime.link.heap import Heap
 from rlxdeploy.runtime.link.native import Native
+from rlxdeploy.runtime.link.tcp import Patience
 
 TINY = 4096
 # Threads share one interpreter: spinning would only keep the others from running.
-SPIN = Spin(0.0, crowded=True)
+PATIENCE = Patience(0.0, crowded=True, peer_timeout=10.0)
 Pair = Tuple[socket.socket, socket.socket]
 
 
@@ -50,7 +51,6 @@ def group(
     star: bool = False,
     crowded: bool = True,
     buffers: Optional[int] = None,
-    spin: Spin = SPIN,
 ) -> Iterator[List[Native]]:
     """Yield one end for every rank; their sockets are closed afterwards."""
     links: List[Dict[int, Channel]] = [{} for _ in range(world)]
@@ -62,7 +62,7 @@ def group(
                 links[high][low] = Channel(low, f"address of {low}", ends[1])
     hub = star and world > 2
     natives = [
-        Native(Shape(rank, world, crowded, hub), links[rank], Limits(), spin, 10.0)
+        Native(Shape(rank, world, crowded, hub), links[rank], Limits(), PATIENCE, Heap(1 << 16))
         for rank in range(world)
     ]
     try:
