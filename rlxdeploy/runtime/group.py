@@ -37,7 +37,7 @@ from rlxdeploy.runtime.arrays import flatten, write_back
 from rlxdeploy.runtime.errors import LengthMismatch
 from rlxdeploy.runtime.link.collectives import Collectives, Turnout
 from rlxdeploy.runtime.onesided import OneSided
-from rlxdeploy.runtime.wire.header import Dtype
+from rlxdeploy.runtime.vocabulary import Dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional
 
 import numpy as np
 
-from rlxdeploy.runtime.wire.header import Dtype
+from rlxdeploy.runtime.vocabulary import Dtype
 
 BFLOAT16 = "bf16"
 

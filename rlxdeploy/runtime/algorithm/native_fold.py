@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Sequence
 
 import numpy as np
 
-from rlxdeploy.runtime.wire.header import Dtype, Kind
+from rlxdeploy.runtime.vocabulary import Dtype, Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,7 @@ from rlxdeploy.runtime.algorithm.native_steps import (
     Schedule,
     Shape,
 )
-from rlxdeploy.runtime.wire.header import EXACT, Dtype, Op
+from rlxdeploy.runtime.vocabulary import EXACT, Dtype, Op
 
 # Where ranks share cores, two messages through rank 0 wake fewer processes than one to each.
 _TINY = 4 << 10

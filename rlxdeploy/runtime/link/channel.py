@@ -16,8 +16,9 @@ import numpy as np
 
 from rlxdeploy.runtime.errors import WireError
 from rlxdeploy.runtime.link.sockets import why
+from rlxdeploy.runtime.vocabulary import Op
 from rlxdeploy.runtime.wire.control import MAX_CAUSE
-from rlxdeploy.runtime.wire.header import HEADER_BYTES, Header, Op, decode
+from rlxdeploy.runtime.wire.header import HEADER_BYTES, Header, decode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import Member
 from rlxdeploy.runtime.errors import NotSupported
 from rlxdeploy.runtime.link.base import Call
-from rlxdeploy.runtime.wire.header import Dtype
+from rlxdeploy.runtime.vocabulary import Dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

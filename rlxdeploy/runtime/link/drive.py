@@ -14,7 +14,8 @@ from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.channel import SMALL, Channel
 from rlxdeploy.runtime.link.inlet import Inlet, Spin
 from rlxdeploy.runtime.link.vigil import Vigil
-from rlxdeploy.runtime.wire.header import HEADER_BYTES, WORDS, Header, Op
+from rlxdeploy.runtime.vocabulary import Op
+from rlxdeploy.runtime.wire.header import HEADER_BYTES, WORDS, Header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,8 @@ from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.channel import Channel
 from rlxdeploy.runtime.link.drive import Driver
 from rlxdeploy.runtime.link.heap import Heap
-from rlxdeploy.runtime.wire.header import Header, Op
+from rlxdeploy.runtime.vocabulary import Op
+from rlxdeploy.runtime.wire.header import Header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

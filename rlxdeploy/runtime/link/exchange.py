@@ -14,7 +14,7 @@ from rlxdeploy.runtime.algorithm.moves import Moves, Receive, Scratch, Send
 from rlxdeploy.runtime.errors import NotSupported
 from rlxdeploy.runtime.link.base import Call, Links, drive
 from rlxdeploy.runtime.link.collectives import Collectives, Inadmissible, Pairs, Turnout
-from rlxdeploy.runtime.wire.header import Dtype
+from rlxdeploy.runtime.vocabulary import Dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,9 @@ from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.channel import SMALL, Channel
 from rlxdeploy.runtime.link.sockets import why
 from rlxdeploy.runtime.link.vigil import Serve, Vigil
+from rlxdeploy.runtime.vocabulary import Op
 from rlxdeploy.runtime.wire.control import MAX_CAUSE
-from rlxdeploy.runtime.wire.header import HEADER, HEADER_BYTES, VERSION, Header, Op, decode
+from rlxdeploy.runtime.wire.header import HEADER, HEADER_BYTES, VERSION, Header, decode
 
 _DONTWAIT = socket.MSG_DONTWAIT
 # What is about to come comes in the first tenth of the spinning.  For the rest every turn offers

@@ -18,7 +18,7 @@ from rlxdeploy.runtime.link.assembly import Assembly, Link
 from rlxdeploy.runtime.link.form import Onlooker, Place
 from rlxdeploy.runtime.link.sockets import is_open, why
 from rlxdeploy.runtime.link.tcp import Connection
-from rlxdeploy.runtime.wire.header import Op
+from rlxdeploy.runtime.vocabulary import Op
 from rlxdeploy.runtime.wire.muster import (
     Muster,
     crowded,

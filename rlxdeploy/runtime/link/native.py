@@ -28,7 +28,8 @@ from rlxdeploy.runtime.link.drive import Job
 from rlxdeploy.runtime.link.express import Express
 from rlxdeploy.runtime.link.heap import Heap
 from rlxdeploy.runtime.link.tcp import Patience
-from rlxdeploy.runtime.wire.header import EXACT, WORDS, Dtype, Header, Kind, Op
+from rlxdeploy.runtime.vocabulary import EXACT, Dtype, Kind, Op
+from rlxdeploy.runtime.wire.header import WORDS, Header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

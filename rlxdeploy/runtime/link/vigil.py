@@ -16,6 +16,7 @@ from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.channel import Channel
 from rlxdeploy.runtime.link.sockets import vanished
+from rlxdeploy.runtime.vocabulary import Op
 from rlxdeploy.runtime.wire.control import (
     LATE,
     LOST,
@@ -26,7 +27,7 @@ from rlxdeploy.runtime.wire.control import (
     encode_abort,
     encode_goodbye,
 )
-from rlxdeploy.runtime.wire.header import WORDS, Header, Op, decode
+from rlxdeploy.runtime.wire.header import WORDS, Header, decode
 
 # How long poll sleeps before the kernel is asked which hosts still answer.
 _TICK_S = 0.5

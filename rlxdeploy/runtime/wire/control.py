@@ -17,7 +17,8 @@ from rlxdeploy.runtime.errors import (
     PeerLost,
     WireError,
 )
-from rlxdeploy.runtime.wire.header import Header, Op
+from rlxdeploy.runtime.vocabulary import Op
+from rlxdeploy.runtime.wire.header import Header
 
 # A cause is a few numbers and sentences; whoever sends more is no rank.
 MAX_CAUSE = 8192

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from rlxdeploy.runtime.errors import WireError
+from rlxdeploy.runtime.vocabulary import Op
 from rlxdeploy.runtime.wire.handshake import Identity
-from rlxdeploy.runtime.wire.header import HEADER_BYTES, Header, Op, decode
+from rlxdeploy.runtime.wire.header import HEADER_BYTES, Header, decode
 
 T = TypeVar("T")
 

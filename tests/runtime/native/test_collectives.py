@@ -11,7 +11,7 @@ from rlxdeploy.runtime.algorithm.elements import wire_type
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.native_steps import split
 from rlxdeploy.runtime.link.native import Native
-from rlxdeploy.runtime.wire.header import Dtype
+from rlxdeploy.runtime.vocabulary import Dtype
 from tests.runtime.native.ranks import TINY, call, group, results
 
 Data = List["np.ndarray[Any, Any]"]

@@ -19,7 +19,7 @@ from rlxdeploy.runtime.errors import (
     PeerLost,
 )
 from rlxdeploy.runtime.link.native import Native
-from rlxdeploy.runtime.wire.header import Dtype
+from rlxdeploy.runtime.vocabulary import Dtype
 from tests.runtime.native.ranks import TINY, call, each, group, results
 
 Deed = Callable[[Native], None]
