@@ -33,6 +33,7 @@ def stop_command(
     *,
     option: InventoryOption = None,
     adopt: Adopt = False,
+    yes: Yes = False,  # noqa: ARG001 - nothing is asked; a script may say it all the same
     forks: Forks = None,
     as_json: Json = False,
 ) -> int:
@@ -49,6 +50,7 @@ def restart_command(
     *,
     option: InventoryOption = None,
     join_timeout: JoinTimeout = None,
+    yes: Yes = False,  # noqa: ARG001 - as for stop
     forks: Forks = None,
     as_json: Json = False,
 ) -> int:

@@ -156,7 +156,9 @@ def _summary(seen: Status) -> str:
         return f"{seen.job}: not deployed"
     digests = {rank.digest for rank in seen.ranks if rank.digest}
     agreed = ", digests equal" if len(digests) == 1 and seen.joined == seen.world > 1 else ""
-    return f"{seen.job}: {seen.joined} of {seen.world} ranks joined{agreed}"
+    finished = sum(rank.state == "inactive" and rank.exit_status == 0 for rank in seen.ranks)
+    ended = f", {finished} finished" if finished else ""
+    return f"{seen.job}: {seen.joined} of {seen.world} ranks joined{agreed}{ended}"
 
 
 def _lacking(screen: Screen, seen: Status, patience: float, *, finished: bool) -> None:
