@@ -85,7 +85,12 @@ def _live(settings: Settings, options: argparse.Namespace, report: Reporter) -> 
             bench(group, _print)
         if options.once or checked.bench:
             return
-        _stay(group, checked, report)
+        try:
+            _stay(group, checked, report)
+        except Leave:
+            # Told to, this rank has finished: the others hear a goodbye, not of a failure.
+            group.close()
+            raise
 
 
 def _join(

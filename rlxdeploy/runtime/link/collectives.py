@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, List, NamedTuple, Sequence, Tuple
 
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import Member
-from rlxdeploy.runtime.errors import NotSupported
 from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.vocabulary import Dtype
 
@@ -106,23 +105,19 @@ class Collectives(ABC):
     def ppermute(self, data: NDArray[Any], out: NDArray[Any], pairs: Pairs, call: Call) -> None:
         """Send *data* along every (source, destination); *out* stays where none leads here."""
 
+    @abstractmethod
     def federated_average(
-        self,
-        data: NDArray[Any],  # noqa: ARG002 - for the wires that can
-        dtype: Dtype,  # noqa: ARG002 - as above
-        seconds: float,  # noqa: ARG002 - as above
-        call: Call,
+        self, data: NDArray[Any], dtype: Dtype, seconds: float, call: Call
     ) -> Turnout:
         """Average *data* over the ranks whose vector reaches rank 0 within *seconds*."""
-        raise _unsupported(call)
 
-    def put(self, to: int, offset: int, data: memoryview, call: Call) -> None:  # noqa: ARG002 - for the wires that can
+    @abstractmethod
+    def put(self, to: int, offset: int, data: memoryview, call: Call) -> None:
         """Store *data* in the heap of rank *to*; returns once its memory may change."""
-        raise _unsupported(call)
 
-    def get(self, source: int, offset: int, into: memoryview, call: Call) -> None:  # noqa: ARG002 - for the wires that can
+    @abstractmethod
+    def get(self, source: int, offset: int, into: memoryview, call: Call) -> None:
         """Fill *into* from the heap of rank *source*."""
-        raise _unsupported(call)
 
     @abstractmethod
     def watch(self, seconds: float) -> None:
@@ -135,7 +130,3 @@ class Collectives(ABC):
     @abstractmethod
     def abort(self, why: str) -> None:
         """End all links at once; whoever waits for this rank wakes with PeerLost."""
-
-
-def _unsupported(call: Call) -> NotSupported:
-    return NotSupported(f"{call.op} is not supported on this wire yet; use RLX_WIRE=rlx")

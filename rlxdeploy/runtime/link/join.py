@@ -62,8 +62,9 @@ class Joining:
         told: Sequence[int] = ()
         try:
             while not self._gone:
-                if tuple(self._missing()) != told:
-                    told = tuple(self._missing())
+                missing = tuple(self._missing())
+                if missing and missing != told:
+                    told = missing
                     self._onlooker.missing(told)
                 now = time.monotonic()
                 if now >= deadline:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import select
+from dataclasses import replace
 from time import monotonic
 from typing import Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple
 
@@ -150,6 +151,8 @@ class Vigil:
         except WireError as error:
             channel.lost = str(error)
             self.miss(channel, call)
+        if not cause.address and cause.rank in self.channels:
+            cause = replace(cause, address=self.channels[cause.rank].address)
         self.fail(cause, call)
 
     def miss(self, channel: Channel, call: Call) -> NoReturn:
