@@ -39,8 +39,6 @@ class Express:
         self._size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         self._driver, self._channel, self._word = driver, channel, word
         self._fold, self._ranks = folding
-        # Entered while the answer is under way: what overflows becomes infinite without a warning.
-        self._quiet = np.errstate(over="ignore", invalid="ignore")
         self._message = bytearray(HEADER_BYTES + self._size)
         self._pack = WORDS.pack_into
         self._mine = _payload(self._message, dtype, shape, self._size)
@@ -64,7 +62,8 @@ class Express:
         driver.vigil.current = (self._word, sequence, size)
         if sent != len(message):
             driver.post_rest(channel, bytes(message), sent, call)
-        with self._quiet:
+        # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
             driver.inlet.small(channel, bytes(message[:HEADER_BYTES]), size, call)
             if driver.sending:
                 driver.flush(call)
