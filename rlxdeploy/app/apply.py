@@ -57,7 +57,7 @@ def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
     with carried_out(
         plan, planned.files, lab.open_session, manner("apply", plan, lab, say)
     ) as carried:
-        records.end(went=carried.went)
+        records.end(carried)
         if not carried.went or carried.outcomes.failed:
             return Applied(plan, carried.went, carried.outcomes.failed)
         watched = join(plan, survey, lab, say)
@@ -134,13 +134,15 @@ def _stopping(plan: Plan) -> Iterator[tuple[str, HostPlan]]:
 class _Records:
     """What is kept beside the inventory, written before a host is told GO.
 
-    Whatever happens to us then, the next plan knows which hosts may have the job.
+    Whatever happens to us then, the next plan knows which hosts may have the job.  *leaving* are
+    those that are cleared.
     """
 
     inventory: Path
     before: Record | None
     after: Record
     contents: Mapping[str, bytes]
+    leaving: frozenset[str]
 
     @classmethod
     def of(cls, planned: Planned) -> Self:
@@ -153,16 +155,21 @@ class _Records:
         )
         contents = {file.digest: file.content for file in shown}
         before = read_record(inventory, planned.plan.job)
-        return cls(inventory, before, _record(planned), contents)
+        leaving = planned.plan.hosts.keys() - planned.compiled.resolution.hosts.keys()
+        after = _record(planned, before)
+        return cls(inventory, before, after, contents, frozenset(leaving))
 
     def begin(self) -> None:
         """Write what will be so; raises RecordError."""
         write_record(self.inventory, self.after)
         remember(self.inventory, self.after.job, self.contents)
 
-    def end(self, *, went: bool) -> None:
-        """Drop what is out of date; without *went* write again what was there before."""
-        if went:
+    def end(self, carried: Carried) -> None:
+        """Drop what is out of date; where nothing went, write again what was there before."""
+        if carried.went:
+            gone = self.leaving & carried.outcomes.done.keys()
+            hosts = tuple(one for one in self.after.hosts if one.host.name not in gone)
+            write_record(self.inventory, replace(self.after, hosts=hosts))
             remember_only(self.inventory, self.after.job, self.contents)
         elif self.before is None:
             forget_record(self.inventory, self.after.job)
@@ -170,8 +177,11 @@ class _Records:
             write_record(self.inventory, self.before)
 
 
-def _record(planned: Planned) -> Record:
+def _record(planned: Planned, before: Record | None) -> Record:
+    """Return what will be so; a host that left and did not answer is not forgotten."""
     plan = planned.plan
+    silent = planned.compiled.survey.failed
+    kept = (one for one in (before.hosts if before else ()) if one.host.name in silent)
     hosts = tuple(
         HostRecord(
             part.host,
@@ -181,4 +191,5 @@ def _record(planned: Planned) -> Record:
         )
         for name, part in plan.hosts.items()
     )
+    hosts += tuple(one for one in kept if one.host.name not in plan.hosts)
     return Record(plan.deployment, plan.job, plan.release, plan.generation, hosts, plan.ranks)

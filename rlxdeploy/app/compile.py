@@ -18,7 +18,8 @@ from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import Survey
-from rlxdeploy.model.targets import Targets
+from rlxdeploy.model.targets import Enquiry, Target, Targets
+from rlxdeploy.model.vocabulary import Become
 from rlxdeploy.render.inputs import Inputs
 from rlxdeploy.render.render import has_secrets, render
 from rlxdeploy.resolve.controller import Controller, names_to_look_up
@@ -78,11 +79,25 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
 
 
 def surveyed(loaded: Loaded, saved: Path | None, lab: Lab, say: Say) -> Survey:
-    """Return the saved survey, or ask every machine of the inventory and look its names up."""
+    """Return the saved survey, or ask every machine of the job and look its names up."""
     if saved is not None:
         return read_survey(saved)
-    survey = ask(targets(loaded, lab.interpreter), lab, say)
+    survey = ask(whom(loaded, lab), lab, say)
     return replace(survey, names=looked_up(names_to_look_up(loaded)))
+
+
+def whom(loaded: Loaded, lab: Lab) -> Targets:
+    """Return the machines of the inventory, then those that only the record still names."""
+    written = targets(loaded, lab.interpreter)
+    names = {target.host.name for target in written.targets}
+    record = read_record(Path(loaded.path), loaded.job)
+    sudo = loaded.inventory.ssh.become is not Become.NONE
+    left = tuple(
+        Target(one.host, Enquiry(job=loaded.job, sudo=sudo))
+        for one in (record.hosts if record else ())
+        if one.host.name not in names
+    )
+    return Targets((*written.targets, *left), written.notices)
 
 
 def ask(whom: Targets, lab: Lab, say: Say) -> Survey:

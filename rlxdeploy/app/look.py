@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlxdeploy.app.compile import ask
+from rlxdeploy.app.compile import ask, whom
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
 from rlxdeploy.app.validate import load
@@ -13,9 +13,6 @@ from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.plan import RankRow
 from rlxdeploy.model.record import Record
 from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
-from rlxdeploy.model.targets import Enquiry, Target, Targets
-from rlxdeploy.model.vocabulary import Become
-from rlxdeploy.resolve.targets import targets
 
 MISSING = "missing"
 FAILED = "failed"
@@ -82,20 +79,7 @@ def look(inventory: Path, lab: Lab, say: Say) -> Known:
     loaded = load(inventory)
     lab.follow(loaded)
     record = read_record(inventory, loaded.job)
-    return Known(loaded, record, ask(whom(loaded, record, lab), lab, say))
-
-
-def whom(loaded: Loaded, record: Record | None, lab: Lab) -> Targets:
-    """Return the machines of the inventory, then those of the record that have left it."""
-    written = targets(loaded, lab.interpreter)
-    names = {target.host.name for target in written.targets}
-    sudo = loaded.inventory.ssh.become is not Become.NONE
-    left = tuple(
-        Target(host.host, Enquiry(job=loaded.job, sudo=sudo))
-        for host in (record.hosts if record else ())
-        if host.host.name not in names
-    )
-    return Targets((*written.targets, *left), written.notices)
+    return Known(loaded, record, ask(whom(loaded, lab), lab, say))
 
 
 def status(inventory: Path, lab: Lab, say: Say) -> Status:

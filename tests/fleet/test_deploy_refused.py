@@ -103,6 +103,27 @@ def test_a_full_disk_is_found_before_anything_that_runs_is_touched(
     desk.run("destroy", "--yes")
 
 
+def test_a_host_that_left_is_cleared_once_it_answers(desk: Desk, three: list[Host]) -> None:
+    """Silent, it is told and not forgotten; then its rank is stopped and nothing of it stays."""
+    before = footprints(three)
+    *staying, leaving = three
+    desk.run("apply", "--yes")
+    leaving.partition()
+    desk.write_hosts(staying, tables="[ssh]\nconnect_timeout = 2")
+    smaller = desk.run("apply", "--yes").stdout
+    assert f"{leaving.name} left the group and cannot be cleared" in smaller
+    assert "2 of 2 ranks joined" in smaller
+
+    leaving.heal()
+    cleared = desk.run("apply", "--yes").stdout
+    assert "stop rank 2: its host left the group" in cleared
+    assert differences({leaving.name: before[leaving.name]}, [leaving]) == []
+    assert leaving.name not in desk.run("apply", "--yes").stdout
+    desk.run("destroy", "--yes")
+    desk.write_hosts(three)
+    assert differences(before, three) == []
+
+
 def test_hosts_without_what_the_runtime_needs_are_told_together(fleet: Fleet, hosts: Lend) -> None:
     """Without python, or without numpy, a host is named with what to install."""
     bare, plain = hosts(HostSpec(python=False), HostSpec(numpy=False))
