@@ -46,7 +46,7 @@ def test_nothing_is_measured_unasked() -> None:
 
 
 def test_processor_and_disk_are_measured(tmp_path: Path) -> None:
-    """numpy multiplies, the disk writes, and no trace of it stays."""
+    """The processor multiplies, the disk writes, and no trace of it stays."""
     speeds = measure(tmp_path)
 
     assert speeds.gflops["cpu", ""] > 0.1
