@@ -6,17 +6,20 @@ import hashlib
 import os
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Optional, Union
 
+from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.algorithm.moves import Member
 from rlxdeploy.runtime.algorithm.native_steps import Shape
-from rlxdeploy.runtime.errors import SettingsError
+from rlxdeploy.runtime.errors import JoinTimeout, SettingsError
 from rlxdeploy.runtime.group import ProcessGroup
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.assembly import Assembly
 from rlxdeploy.runtime.link.channel import Channel
 from rlxdeploy.runtime.link.collectives import Collectives
+from rlxdeploy.runtime.link.discovery import Discovery
 from rlxdeploy.runtime.link.door import Door
 from rlxdeploy.runtime.link.exchange import Exchange
 from rlxdeploy.runtime.link.form import Formation, Onlooker, Place
@@ -27,7 +30,9 @@ from rlxdeploy.runtime.link.meeting import Secrets
 from rlxdeploy.runtime.link.native import Native
 from rlxdeploy.runtime.link.sockets import is_loopback
 from rlxdeploy.runtime.link.tcp import Patience, TcpLinks
+from rlxdeploy.runtime.link.udp import Until
 from rlxdeploy.runtime.settings import Settings
+from rlxdeploy.runtime.wire.beacon import OfJob, Plain
 from rlxdeploy.runtime.wire.handshake import Identity, parse_key
 
 # Differs between machines and between their boots; containers of one machine share it.
@@ -42,29 +47,40 @@ class Bringup:
 
     def __init__(self, settings: Settings, limits: Limits, onlooker: Onlooker) -> None:
         settings.check()
-        settings.check_supported()
-        self._settings, self._limits = settings, limits
         self.deadline = time.monotonic() + settings.join_timeout
+        self._limits = limits
+        self._discovery: Optional[Discovery] = None
+        secrets = _secrets(settings) if settings.wire == "native" else None
+        if settings.discover and settings.world > 1:
+            dialect = OfJob(settings.job, settings.world, secrets.key) if secrets else Plain()
+            self._discovery = Discovery(settings, dialect, onlooker)
+            settings = self._discovered(settings, self._discovery)
+        self._settings = settings
+        try:
+            self._formation = self._prepare(secrets, onlooker)
+        except BaseException:
+            self._stop_discovery()
+            raise
+
+    def _prepare(self, secrets: Optional[Secrets], onlooker: Onlooker) -> Union[Formation, Joining]:
+        settings, limits = self._settings, self._limits
         place = Place(
             settings.rank, settings.world, settings.star, settings.peers, settings.peer_timeout
         )
-        secrets = _secrets(settings) if settings.wire == "native" else None
-        listener = self._listen()
-        self._formation: Union[Formation, Joining]
+        listener = self._listen(settings.listen_address)
         if secrets is not None:
             assembly = Assembly(place, listener, secrets, limits, onlooker)
-            self._formation = Joining(place, assembly, limits, onlooker)
-        else:
-            door = Door(listener, limits, settings.peer_timeout) if listener else None
-            self._formation = Formation(place, door, limits, onlooker)
+            return Joining(place, assembly, limits, onlooker)
+        door = Door(listener, limits, settings.peer_timeout) if listener else None
+        return Formation(place, door, limits, onlooker)
 
     def form(self, on_close: Callable[[], None] = lambda: None) -> ProcessGroup:
         """Return a group with all its links; JoinTimeout says who was missing."""
-        settings, formation = self._settings, self._formation
-        if isinstance(formation, Joining):
-            wire = self._native(formation)
-        else:
-            wire = self._exchange(formation)
+        settings = self._settings
+        try:
+            wire = self._form()
+        except JoinTimeout as error:
+            raise self._with_doubts(error) from None
         return ProcessGroup(
             wire,
             timeout=settings.timeout,
@@ -73,21 +89,50 @@ class Bringup:
         )
 
     def close(self) -> None:
-        """Stop listening; groups already formed stay."""
+        """Stop listening and being found; groups already formed stay."""
         self._formation.close()
+        self._stop_discovery()
 
     @property
     def _hub(self) -> bool:
         """Whether some ranks have no link of their own: two ranks have all their links."""
         return self._settings.star and self._settings.world > 2  # noqa: PLR2004 - a pair
 
-    def _listen(self) -> Optional[socket.socket]:
+    def _discovered(self, settings: Settings, discovery: Discovery) -> Settings:
+        """Return *settings* with PEERS; a port that is taken is known before the search."""
+        try:
+            self._settings = settings
+            probe = self._listen(discovery.own)
+            if probe is not None:
+                probe.close()
+            until = Until(self.deadline, settings.join_timeout)
+            return replace(settings, peers=discovery.find(until))
+        except BaseException:
+            self._stop_discovery()
+            raise
+
+    def _stop_discovery(self) -> None:
+        if self._discovery is not None:
+            self._discovery.close()
+
+    def _listen(self, address: Optional[Address]) -> Optional[socket.socket]:
         settings = self._settings
-        address = settings.listen_address
         if address is None:
             return None
         proven = settings.wire == "native" and settings.uses_key
         return listen(address, self._limits, open_net=proven or settings.security == "none")
+
+    def _form(self) -> Collectives:
+        formation = self._formation
+        if isinstance(formation, Joining):
+            return self._native(formation)
+        return self._exchange(formation)
+
+    def _with_doubts(self, error: JoinTimeout) -> JoinTimeout:
+        """Add what discovery found strange to *error*."""
+        doubts = self._discovery.doubts() if self._discovery else ""
+        missing = {rank: f"{reason}{doubts}" for rank, reason in error.missing.items()}
+        return JoinTimeout(self._settings.join_timeout, missing, error.strangers)
 
     def _exchange(self, formation: Formation) -> Collectives:
         settings = self._settings

@@ -59,12 +59,16 @@ class Node:
         except ValueError as error:
             raise SettingsError("PEERS", str(error), "HOST:PORT or [IPV6]:PORT") from None
 
-    def discover(self, disc_port: int = 29600, data_port: int = 29500) -> Node:
-        """Find the ranks by broadcast."""
-        return self._with(discover=True, disc_port=disc_port, data_port=data_port)
+    def discover(self, disc_port: int = 29600, data_base: int = 29500) -> Node:
+        """Find the ranks: by broadcast in a mesh, by asking rank 0 or by mDNS in a star.
+
+        *disc_port* is UDP; a rank listens at TCP port *data_base* plus its number, rank 0 of a
+        star at *data_base*.
+        """
+        return self._with(discover=True, disc_port=disc_port, data_port=data_base)
 
     def discover_via(self, host: str) -> Node:
-        """Find rank 0 of a star by asking *host*."""
+        """Find rank 0 of a star by asking *host* over UDP, at the port given to `discover`."""
         return self._with(discover=True, discover_host=host)
 
     def topology(self, topology: str) -> Node:

@@ -13,7 +13,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from rlxdeploy.runtime import readers
 from rlxdeploy.runtime.address import MAX_PORT, Address, parse_address
-from rlxdeploy.runtime.errors import NotSupported, SettingsError
+from rlxdeploy.runtime.errors import SettingsError
 
 UPSTREAM_VARIABLES = (
     "RANK",
@@ -127,11 +127,6 @@ class Settings:
             self._check_peers()
         elif self.data_port + self.rank > MAX_PORT:
             raise SettingsError("DATA_PORT", str(self.data_port), f"DATA_PORT + RANK <= {MAX_PORT}")
-
-    def check_supported(self) -> None:
-        """Raise NotSupported for what is understood but not carried out by this version."""
-        if self.discover:
-            raise NotSupported("DISCOVER is not supported yet; write the addresses into PEERS")
 
     def _check_security(self) -> None:
         if self.wire == "rlx" and self.security == "psk":

@@ -172,7 +172,7 @@ REFUSED: Dict[str, Dict[str, str]] = {
     "TOPOLOGY": {"TOPOLOGY": "ring"},
     "RLX_WIRE": {"RLX_WIRE": "mpi"},
     "RLX_KEY_FILE": {"RLX_WIRE": "native", "RLX_KEY_FILE": "/nowhere/to/be/found"},
-    "DISCOVER": {"DISCOVER": "1"},
+    "RLX_BIND": {"DISCOVER": "1", "RLX_BIND": "::1"},
     "RLX_SECURITY": {"RLX_BIND": "192.0.2.1"},
     "RLX_STATE_FILE": {"RLX_STATE_FILE": "/nowhere/to/be/found"},
 }

@@ -188,7 +188,7 @@ def test_floats_of_every_size_are_averaged(cluster: Cluster, dtype: str) -> None
     def work(group: ProcessGroup) -> NDArray[Any]:
         with pytest.raises(NotSupported, match="no exact mean"):
             group.federated_average(np.zeros(1, np.int8), 1.0)
-        array = np.full((2, 2), group.rank, dtype)
+        array: NDArray[Any] = np.full((2, 2), group.rank, dtype)
         group.federated_average(array, 5.0)
         return array
 

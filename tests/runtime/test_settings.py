@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 import pytest
 
 from rlxdeploy.runtime.address import Address, parse_address
-from rlxdeploy.runtime.errors import NotSupported, RefusedError, SettingsError
+from rlxdeploy.runtime.errors import RefusedError, SettingsError
 from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.settings import VARIABLES, Settings
 
@@ -130,20 +130,6 @@ def test_a_wrong_value_names_its_variable_and_what_is_allowed(
     assert caught.value.variable == variable
     assert str(caught.value).startswith(variable)
     assert caught.value.exit_code == 78
-
-
-@pytest.mark.parametrize(
-    ("environ", "says"),
-    [
-        ({"WORLD": "2", "DISCOVER": "1"}, "DISCOVER is not supported yet"),
-    ],
-)
-def test_what_is_not_carried_out_yet_is_refused_at_connect(
-    environ: Dict[str, str], says: str
-) -> None:
-    """A setting is never pretended: the join says what it cannot do."""
-    with pytest.raises(NotSupported, match=says):
-        Node.from_env(environ).connect()
 
 
 @pytest.mark.parametrize("bind", [None, "192.0.2.9", "[::]:29500"])

@@ -35,7 +35,7 @@ class Dial:
         """Begin an attempt; return why it failed at once, if it did."""
         self.wake_at = now + self._limits.dial_s
         try:
-            family, where = _resolve(self.address, self._limits.dial_s)
+            family, where = resolve(self.address, self._limits.dial_s)
             self.sock = socket.socket(family, socket.SOCK_STREAM)
             tune(self.sock, self._peer_timeout, self._limits)
             self.prepare(self.sock, where)
@@ -84,7 +84,7 @@ class Dial:
             self.sock = None
 
 
-def _resolve(address: Address, seconds: float) -> _Found:
+def resolve(address: Address, seconds: float) -> _Found:
     """Return the first address of a name; a resolver that hangs is left behind."""
     with contextlib.suppress(socket.gaierror):
         return _lookup(address, socket.AI_NUMERICHOST)

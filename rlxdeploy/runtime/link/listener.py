@@ -14,7 +14,8 @@ from rlxdeploy.runtime.errors import PortInUse, RefusedError
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.sockets import is_loopback, shrink, why
 
-_LISTEN = "0A"
+# The table of /proc/net, and the state in it that keeps others out.
+_TCP, _UDP = ("tcp", "0A"), ("udp", "07")
 _BACKLOG = 128
 
 
@@ -57,9 +58,9 @@ def _bind(sock: socket.socket, where: Tuple[Any, ...], limits: Limits) -> None:
     sock.settimeout(0)
 
 
-def holder(host: str, port: int) -> Optional[str]:
+def holder(host: str, port: int, *, udp: bool = False) -> Optional[str]:
     """Return `NAME (pid N)` of a process that keeps others from *port*, where /proc shows it."""
-    inodes = set(_listening(_as_proc_writes(host), port))
+    inodes = set(_holding(_as_proc_writes(host), port, *(_UDP if udp else _TCP)))
     for process in Path("/proc").glob("[0-9]*"):
         if inodes & set(_sockets(process)):
             return f"{_name(process)} (pid {process.name})"
@@ -73,9 +74,9 @@ def _as_proc_writes(host: str) -> str:
     return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
 
 
-def _listening(address: str, port: int) -> Iterator[str]:
-    """Yield the sockets that listen on *port* at *address*, or where either is a wildcard."""
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+def _holding(address: str, port: int, protocol: str, state: str) -> Iterator[str]:
+    """Yield the sockets in *state* on *port* at *address*, or where either is a wildcard."""
+    for table in (f"/proc/net/{protocol}", f"/proc/net/{protocol}6"):
         try:
             lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
         except OSError:
@@ -83,7 +84,7 @@ def _listening(address: str, port: int) -> Iterator[str]:
         for fields in map(str.split, lines):
             at, _, number = fields[1].partition(":")
             clash = at == address or not int(at, 16) or not int(address, 16)
-            if clash and fields[3] == _LISTEN and int(number, 16) == port:
+            if clash and fields[3] == state and int(number, 16) == port:
                 yield f"socket:[{fields[9]}]"
 
 

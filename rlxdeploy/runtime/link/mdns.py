@@ -1,0 +1,134 @@
+"""Finding rank 0 of a star by multicast DNS; zeroconf is needed here, and nowhere else.
+
+Rank 0 is the service `coord._rlx-coord._udp.local.` at `rlx-coord.local.`, its port that where
+rank 0 listens.  On the native wire the instance is named for the job, and a TXT record holds the
+job's announcement of the address, which is what counts there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from typing import TYPE_CHECKING, Any, Dict, Optional, Set
+
+from rlxdeploy.runtime.address import Address
+from rlxdeploy.runtime.errors import RefusedError, WireError
+from rlxdeploy.runtime.link.udp import Until
+from rlxdeploy.runtime.wire.beacon import Dialect
+
+if TYPE_CHECKING:
+    from zeroconf import ServiceInfo, Zeroconf
+
+SERVICE = "_rlx-coord._udp.local."
+_SERVER = "rlx-coord"
+_TXT = "rlx"
+# Once one has answered, others on the LAN have this long to show that there are several.
+_SETTLE_S = 0.5
+_RESOLVE_MS = 1000
+
+
+def available() -> bool:
+    """Whether zeroconf is installed."""
+    try:
+        import zeroconf  # noqa: F401, PLC0415 - only whoever asks for mDNS needs it
+    except ImportError:
+        return False
+    return True
+
+
+class Advert:
+    """Rank 0 at *address*, shown on the LAN until it is closed; needs zeroconf."""
+
+    def __init__(self, address: Address, dialect: Dialect) -> None:
+        from zeroconf import ServiceInfo, Zeroconf  # noqa: PLC0415 - as above
+
+        signed: Dict[str, str] = {}
+        if dialect.label:
+            signed = {_TXT: dialect.announce(0, address).decode()}
+        label = f"-{dialect.label}" if dialect.label else ""
+        info = ServiceInfo(
+            SERVICE,
+            f"coord{label}.{SERVICE}",
+            addresses=[socket.inet_aton(address.host)],
+            port=address.port,
+            properties=signed,
+            server=f"{_SERVER}{label}.local.",
+        )
+        self._zeroconf: Zeroconf = Zeroconf(interfaces=[address.host])
+        try:
+            self._zeroconf.register_service(info, allow_name_change=True)
+        except BaseException:
+            self._zeroconf.close()
+            raise
+
+    def close(self) -> None:
+        """Say goodbye and stop."""
+        self._zeroconf.close()
+
+
+def browse(dialect: Dialect, until: Until, host: Optional[str]) -> Address:
+    """Return where rank 0 is; *host* is the own address to look from, all of them if None.
+
+    Raises JoinTimeout where nobody shows itself, RefusedError where several do or without zeroconf.
+    """
+    if not available():
+        raise RefusedError(
+            "a worker of a star without DISCOVER_HOST looks for rank 0 by mDNS, which needs the "
+            "Python package zeroconf; install it, or set DISCOVER_HOST"
+        )
+    from zeroconf import ServiceBrowser, Zeroconf  # noqa: PLC0415 - as above
+
+    search = _Search(dialect)
+    zeroconf = Zeroconf(interfaces=[host]) if host else Zeroconf()
+    try:
+        ServiceBrowser(zeroconf, SERVICE, handlers=[search.changed])
+        found = search.result(zeroconf, until)
+    finally:
+        zeroconf.close()
+    if len(found) > 1:
+        shown = ", ".join(sorted(map(str, found)))
+        raise RefusedError(f"several ranks 0 show themselves by mDNS: {shown}; set DISCOVER_HOST")
+    if not found:
+        raise until.missed({0: f"nobody showed itself by mDNS as {SERVICE}"})
+    return found.pop()
+
+
+class _Search:
+    """Names come from zeroconf's thread; they are looked up in ours."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._names: Set[str] = set()
+        self._news = threading.Condition()
+
+    def changed(self, *, name: str, **_more: Any) -> None:  # noqa: ANN401 - what zeroconf tells
+        with self._news:
+            self._names.add(name)
+            self._news.notify()
+
+    def result(self, zeroconf: Zeroconf, until: Until) -> Set[Address]:
+        """Return who is there a moment after the first, or nobody at the deadline."""
+        found: Set[Address] = set()
+        while not found and until.left:
+            found = self._look(zeroconf, until.left)
+        return found | (self._look(zeroconf, _SETTLE_S) if found else set())
+
+    def _look(self, zeroconf: Zeroconf, seconds: float) -> Set[Address]:
+        with self._news:
+            self._news.wait_for(lambda: self._names, seconds)
+            names, self._names = self._names, set()
+        infos = [zeroconf.get_service_info(SERVICE, name, _RESOLVE_MS) for name in names]
+        places = [self._place(info) for info in infos if info is not None]
+        return {place for place in places if place is not None}
+
+    def _place(self, info: ServiceInfo) -> Optional[Address]:
+        if self._dialect.label:
+            with contextlib.suppress(WireError):
+                rank, address = self._dialect.read_announcement(
+                    (info.properties or {}).get(_TXT.encode()) or b""
+                )
+                return address if rank == 0 else None
+            return None
+        hosts = [socket.inet_ntoa(each) for each in info.addresses if len(each) == 4]  # noqa: PLR2004 - IPv4
+        return Address(hosts[0], info.port) if hosts and info.port else None
