@@ -62,12 +62,16 @@ class Express:
         driver.vigil.current = (self._word, sequence, size)
         if sent != len(message):
             driver.post_rest(channel, bytes(message), sent, call)
-        # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
-        with np.errstate(over="ignore", invalid="ignore"):
-            driver.inlet.small(channel, bytes(message[:HEADER_BYTES]), size, call)
-            if driver.sending:
-                driver.flush(call)
+        driver.inlet.small(channel, bytes(message[:HEADER_BYTES]), size, call)
+        if driver.sending:
+            driver.flush(call)
+        try:
             self._fold(array, self._parts, self._ranks)
+        except (FloatingPointError, RuntimeWarning):
+            # What overflows becomes infinite, as in any sum of floats, even where the program
+            # makes numpy raise: one rank must not fail for what all ranks see.
+            with np.errstate(all="ignore"):
+                self._fold(array, self._parts, self._ranks)
 
 
 def _payload(
