@@ -30,7 +30,8 @@ lint: $(VENV)/.dev
 
 # Everything but the soak; fleet tests skip with their reason where there can be no fleet.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "not soak"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not fleet and not soak"
+	$(BIN)/python -m pytest -q -m fleet tests/fleet
 
 # The same tests from another folder against the built wheel, which alone has the package.
 wheel: $(VENV)/.dev
