@@ -32,7 +32,7 @@ class Link:
     """An open connection to a rank that has proven itself, and what has been said on it.
 
     Only rank 0 speaks and is spoken to: it names a group (*muster*, or its token as *named*) or
-    says who is missing *elsewhere*; the others say that they are *ready* for it.
+    says who is missing (*told*); the others say that they are *ready* for it.
     """
 
     def __init__(self, sock: socket.socket, address: str, peer: Identity) -> None:
@@ -40,7 +40,7 @@ class Link:
         self.mail, self.out = MusterReader(), b""
         self.named, self.ready = "", False
         self.muster: Optional[Muster] = None
-        self.elsewhere: Dict[int, str] = {}
+        self.told: Dict[int, str] = {}
 
 
 class Assembly:

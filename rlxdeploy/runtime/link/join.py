@@ -49,6 +49,7 @@ class Joining:
         self._limits, self._onlooker = limits, onlooker
         self._muster = Muster("", (), crowded=False)
         self._gone = False
+        self._elsewhere: Dict[int, str] = {}
 
     def run(self, deadline: float, seconds: float) -> Formed:
         """Return the links of the group.
@@ -59,6 +60,7 @@ class Joining:
         assembly = self._assembly
         assembly.start()
         self._muster, self._gone = Muster("", (), crowded=False), self._place.world == 1
+        self._elsewhere = {}
         told: Sequence[int] = ()
         try:
             while not self._gone:
@@ -85,12 +87,9 @@ class Joining:
         self._assembly.close()
 
     def _missing(self) -> Dict[int, str]:
-        """Return who is missing here, or else where rank 0 is, and why."""
-        reasons = self._assembly.roster.reasons()
-        leader = self._assembly.links.get(0)
-        if reasons or leader is None:
-            return reasons
-        return {rank: f"rank 0 says: {reason}" for rank, reason in leader.elsewhere.items()}
+        """Return who is missing here or, as it last said, at rank 0, and why."""
+        said = {rank: f"rank 0 says: {reason}" for rank, reason in self._elsewhere.items()}
+        return {**said, **self._assembly.roster.reasons()}
 
     def _hear(self, rank: int, link: Link) -> None:
         """Send what waits, take in what came; part where the link has ended."""
@@ -121,9 +120,9 @@ class Joining:
         if rank and op == Op.READY:
             link.ready = content == link.named
         elif rank == 0 and op == Op.WAIT:
-            link.elsewhere, link.muster, link.ready = decode_wait(content), None, False
+            self._elsewhere, link.muster, link.ready = decode_wait(content), None, False
         elif rank == 0 and op == Op.ROSTER:
-            link.elsewhere, link.muster, link.ready = {}, decode_roster(content), False
+            self._elsewhere, link.muster, link.ready = {}, decode_roster(content), False
             if len(link.muster.incarnations) != self._place.world:
                 raise WireError(f"it named a group of {len(link.muster.incarnations)} ranks")
         elif rank == 0 and op == Op.GO and link.muster and content == link.muster.token:
@@ -164,8 +163,8 @@ class Joining:
 
     def _tell_who_is_missing(self, reasons: Dict[int, str]) -> None:
         for link in self._assembly.links.values():
-            if link.named or link.elsewhere != reasons:
-                link.named, link.elsewhere = "", reasons
+            if link.named or link.told != reasons:
+                link.named, link.told = "", reasons
                 link.out += encode_wait(reasons)
 
     def _follow(self, leader: Link, muster: Muster) -> None:
