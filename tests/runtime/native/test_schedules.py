@@ -7,7 +7,7 @@ when it is received, so that writing over it too early shows; ranks advance in r
 from __future__ import annotations
 
 import random
-from typing import Any, Callable, Dict, List, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Callable, Dict, List, Sequence, Set, Tuple, Union
 
 import numpy as np
 import pytest
@@ -30,7 +30,11 @@ from rlxdeploy.runtime.algorithm.native_steps import (
 )
 from rlxdeploy.runtime.vocabulary import EXACT, Dtype, Op
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bytes = NDArray[np.uint8]
+
 UNIT = 4
 KI, MI = 1 << 10, 1 << 20
 
