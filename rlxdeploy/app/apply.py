@@ -1,22 +1,23 @@
 """The use case `apply`: carry a plan out, and wait until the group has formed."""
 
+import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 from rlxdeploy.app.circumstances import whoami
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned
+from rlxdeploy.app.run import MILESTONES, HostState, Run
 from rlxdeploy.app.say import Doing, Say
 from rlxdeploy.edge.apply import Carried, Manner, carried_out
 from rlxdeploy.edge.record import forget_record, read_record, remember, remember_only, write_record
 from rlxdeploy.edge.watch import Watched, Wish, watch
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts.ranks import ALIVE_S, RankState, state_of
-from rlxdeploy.model.plan import HostPlan, Plan, RankRow
+from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.record import HostRecord, Record
-from rlxdeploy.model.step import StopRanks
 from rlxdeploy.model.survey import RankSeen, Survey
 from rlxdeploy.model.vocabulary import Launch
 
@@ -26,69 +27,144 @@ class Applied:
     """What came of an apply.
 
     *went* tells whether any host was changed; *failed* are the hosts that were not changed as
-    planned; *watched* is how the join ended, None where it was not waited for; *stopped* tells
-    that the ranks of a first apply that could not join were stopped again.
+    planned; *watched* is how the join ended, None where it was not waited for.  *back* is what each
+    host has come to where the hosts were told to go back, and *again* how the group that was there
+    before has formed, None where there was none.
     """
 
     plan: Plan
     went: bool
     failed: Mapping[str, HostError]
     watched: Watched | None = None
-    stopped: bool = False
+    back: Mapping[str, HostState] = field(default_factory=dict)
+    again: Watched | None = None
 
     @property
     def ok(self) -> bool:
         return not self.failed and (self.watched is None or self.watched.ok)
 
 
-def apply_job(planned: Planned, lab: Lab, say: Say) -> Applied:
-    """Carry *planned* out on every host, or on none where one cannot even stage it.
+def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> Applied:
+    """Carry *planned* out on every host, or on none: one that fails takes all of them back.
 
-    Failures of hosts and ranks are in the answer; raises RecordError where the record beside the
-    inventory cannot be written, before anything is changed.
+    Failures of hosts and ranks are in the answer; raises RecordError where the record or the
+    journal beside the inventory cannot be written.
     """
     plan, survey = planned.plan, planned.compiled.survey
     if plan.empty:
         whole = all(_joined(plan, survey))
         watched = None if whole else join(plan, Survey({}), lab, say)
         return Applied(plan, went=False, failed={}, watched=watched)
+    run = run or begin("apply", plan, Path(planned.compiled.loaded.path))
     records = _Records.of(planned)
     records.begin()
-    with carried_out(
-        plan, planned.files, lab.open_session, manner("apply", plan, lab, say)
-    ) as carried:
-        records.end(carried)
-        if not carried.went or carried.outcomes.failed:
-            return Applied(plan, carried.went, carried.outcomes.failed)
-        watched = join(plan, survey, lab, say)
-    first = not any(facts.job.deployed for facts in survey.hosts.values())
-    if watched.ok or not first:
-        return Applied(plan, went=True, failed={}, watched=watched)
-    halted = _halt(planned, lab, say)
-    failed = halted.outcomes.failed
-    return Applied(plan, went=True, failed=failed, watched=watched, stopped=halted.went)
+    how = manner("apply", plan, lab, say, run)
+    try:
+        with carried_out(plan, planned.files, lab.open_session, how) as carried:
+            applied = settled(plan, survey, carried, Voice(lab, say, run))
+    finally:
+        records.end(run)
+    run.end("done" if applied.ok else "failed")
+    return applied
 
 
-def manner(verb: str, plan: Plan, lab: Lab, say: Say) -> Manner:
-    """Return how a plan is carried out, telling *say* of each host's progress."""
+def begin(verb: str, plan: Plan, inventory: Path) -> Run:
+    """Return a run of *verb*, written down beside *inventory*; raises RecordError."""
+    return Run.begin(verb, plan, inventory, _by(verb))
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What a wait needs: how hosts are reached, who is told, and where it is written down."""
+
+    lab: Lab
+    say: Say
+    run: Run
+
+
+def settled(plan: Plan, survey: Survey, carried: Carried, voice: Voice) -> Applied:
+    """Wait for the ranks, then have every host stay, or go back where one or its ranks failed."""
+    failed = carried.outcomes.failed
+    if not carried.went:
+        return Applied(plan, went=False, failed=failed)
+    watched = None
+    if not failed:
+        voice.run.stage("join")
+        watched = join(plan, survey, voice.lab, voice.say)
+        voice.run.stage("joined" if watched.ok else "not joined", waited=round(watched.waited, 3))
+    if watched and watched.ok:
+        unsure = {name: _stays(error) for name, error in carried.confirm().failed.items()}
+        return Applied(plan, went=True, failed=unsure, watched=watched)
+    return _gone_back(
+        Applied(plan, went=True, failed=failed, watched=watched), survey, carried, voice
+    )
+
+
+def _stays(error: HostError) -> HostError:
+    remedy = "its ranks have joined, so it stays by itself; apply again to have it tidied"
+    return HostError(error.host, "confirm", error.why, remedy)
+
+
+def _gone_back(applied: Applied, survey: Survey, carried: Carried, voice: Voice) -> Applied:
+    """Tell every host to go back, and wait until the group that was there before has formed."""
+    plan, watched = applied.plan, applied.watched
+    voice.run.stage("go back")
+    told = carried.revert()
+    states = dict(voice.run.states())
+    for name, back in told.done.items():
+        states[name] = HostState(
+            back.release, back.ranks, "gone back" if back.release else "cleared"
+        )
+    for name, error in told.failed.items():
+        states[name] = replace(states[name], state=f"{states[name].state} ({error.why})")
+    before = dict(_starts(plan, survey))
+    before |= {rank: seen.since for rank, seen in watched.ranks.items()} if watched else {}
+    rows = tuple(
+        _again(plan, name, rank) for name, back in told.done.items() for rank in back.ranks
+    )
+    again = None
+    if rows:
+        former = replace(plan, ranks=tuple(sorted(rows, key=lambda row: row.rank)))
+        again = _join(former, before, voice.lab, voice.say)
+        voice.run.stage("joined again" if again.ok else "not joined again")
+    failed = {**told.failed, **applied.failed}
+    return replace(applied, failed=failed, back=states, again=again)
+
+
+def _again(plan: Plan, host: str, rank: int) -> RankRow:
+    row = next((row for row in plan.ranks if row.rank == rank and row.host == host), None)
+    return row or RankRow(rank, host, host, "", "", plan.hosts[host].launch, "start")
+
+
+def manner(verb: str, plan: Plan, lab: Lab, say: Say, run: Run) -> Manner:
+    """Return how a plan is carried out, telling *say* and *run* of each host's progress."""
     touched = [name for name, part in plan.hosts.items() if not part.empty]
-    steps = sum(len(part.go) for part in plan.hosts.values())
+    steps = sum(len(part.go) + len(part.confirm) for part in plan.hosts.values())
     waiting, gone = dict.fromkeys(touched), list[str]()
 
     def tell(host: str, what: str) -> None:
+        run.heard(host, what)
         if what == "staged":
             waiting.pop(host, None)
             say(Doing("stage", len(touched) - len(waiting), len(touched), tuple(waiting)))
-        else:
+        elif what not in MILESTONES:
             gone.append(host)
         if not waiting:
             say(Doing("change", len(gone), steps))
 
-    return Manner(by=f"{verb} by {whoami()}", forks=lab.forks, tell=tell)
+    return Manner(by=_by(verb), forks=lab.forks, tell=tell)
+
+
+def _by(verb: str) -> str:
+    return f"{verb} by {whoami()}@{socket.gethostname()}"
 
 
 def join(plan: Plan, before: Survey, lab: Lab, say: Say) -> Watched:
     """Wait for the ranks of *plan*, telling of each that joins; *before* is the survey it is of."""
+    return _join(plan, _starts(plan, before), lab, say)
+
+
+def _join(plan: Plan, before: Mapping[int, float], lab: Lab, say: Say) -> Watched:
     rows = [row for row in plan.ranks if row.managed]
     waiting = {row.rank: f"rank {row.rank} on {row.host}" for row in rows}
 
@@ -98,8 +174,7 @@ def join(plan: Plan, before: Survey, lab: Lab, say: Say) -> Watched:
         say(Doing("join", len(rows) - len(waiting), len(rows), tuple(waiting.values())))
 
     say(Doing("join", 0, len(rows), tuple(waiting.values())))
-    wish = Wish(before=_starts(before))
-    return watch(plan, lab.open_session, wish, tell=tell)
+    return watch(plan, lab.open_session, Wish(before=before), tell=tell)
 
 
 def _joined(plan: Plan, survey: Survey) -> Iterator[bool]:
@@ -112,22 +187,15 @@ def _joined(plan: Plan, survey: Survey) -> Iterator[bool]:
             yield state_of(one, notify=notify, unit=unit, alive=ALIVE_S) in well
 
 
-def _starts(survey: Survey) -> Mapping[int, float]:
-    return {seen.rank: seen.since for facts in survey.hosts.values() for seen in facts.job.ranks}
-
-
-def _halt(planned: Planned, lab: Lab, say: Say) -> Carried:
-    """Stop what a first apply has started: there is no release to go back to."""
-    halt = replace(planned.plan, hosts=dict(_stopping(planned.plan)))
-    with carried_out(halt, None, lab.open_session, manner("stop", halt, lab, say)) as carried:
-        return carried
-
-
-def _stopping(plan: Plan) -> Iterator[tuple[str, HostPlan]]:
-    for name, part in plan.hosts.items():
-        ranks = tuple(row.rank for row in plan.ranks if row.host == name and row.managed)
-        if ranks:
-            yield name, HostPlan(part.host, part.tree, part.launch, go=(StopRanks(ranks),))
+def _starts(plan: Plan, survey: Survey) -> Mapping[int, float]:
+    """Return when each rank that is to start anew was started before."""
+    kept = {row.rank for row in plan.ranks if row.action == "keep"}
+    return {
+        seen.rank: seen.since
+        for facts in survey.hosts.values()
+        for seen in facts.job.ranks
+        if seen.rank not in kept
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +232,10 @@ class _Records:
         write_record(self.inventory, self.after)
         remember(self.inventory, self.after.job, self.contents)
 
-    def end(self, carried: Carried) -> None:
-        """Drop what is out of date; where nothing went, write again what was there before."""
-        if carried.went:
-            gone = self.leaving & carried.outcomes.done.keys()
+    def end(self, run: Run) -> None:
+        """Drop what is out of date; where no host has changed, write again what was there."""
+        if run.changed:
+            gone = {name for name in self.leaving if run.is_settled(name)}
             hosts = tuple(one for one in self.after.hosts if one.host.name not in gone)
             write_record(self.inventory, replace(self.after, hosts=hosts))
             remember_only(self.inventory, self.after.job, self.contents)

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlxdeploy.app.apply import Applied, join, manner
+from rlxdeploy.app.apply import Applied, begin, join, manner
 from rlxdeploy.app.circumstances import order_for, sites
 from rlxdeploy.app.compile import Request, compile_job
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.look import look
+from rlxdeploy.app.run import Run
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.apply import carried_out
 from rlxdeploy.edge.record import forget_record
@@ -61,13 +62,14 @@ def restarting(inventory: Path, lab: Lab, say: Say, *, join_timeout: float | Non
     return Change("restart", compiled.loaded, compiled.survey, plan)
 
 
-def change(wanted: Change, lab: Lab, say: Say) -> Applied:
+def change(wanted: Change, lab: Lab, say: Say, run: Run | None = None) -> Applied:
     """Carry *wanted* out; a restart is then waited for, a destroyed job forgotten."""
     plan = wanted.plan
     if plan.empty:
         _forget(wanted)
         return Applied(plan, went=False, failed={})
-    how = manner(wanted.verb, plan, lab, say)
+    run = run or begin(wanted.verb, plan, Path(wanted.loaded.path))
+    how = manner(wanted.verb, plan, lab, say, run)
     with carried_out(plan, None, lab.open_session, how) as carried:
         failed = carried.outcomes.failed
         if failed or wanted.verb != "restart":
@@ -76,7 +78,9 @@ def change(wanted: Change, lab: Lab, say: Say) -> Applied:
             watched = join(plan, wanted.survey, lab, say)
     if not failed:
         _forget(wanted)
-    return Applied(plan, carried.went, failed, watched)
+    applied = Applied(plan, carried.went, failed, watched)
+    run.end("done" if applied.ok else "failed")
+    return applied
 
 
 def _forget(wanted: Change) -> None:

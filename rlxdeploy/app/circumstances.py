@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rlxdeploy.edge.record import known_contents, new_deployment, read_record
 from rlxdeploy.model.host import Tree
+from rlxdeploy.model.job import Job
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.plan import Site
 from rlxdeploy.model.record import Record
@@ -16,6 +17,9 @@ from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.model.vocabulary import Launch
 from rlxdeploy.plan.order import Order
 from rlxdeploy.resolve.launch import tree
+
+# As long after the end of a join's wait as in an inventory that writes no revert_after.
+GRACE_S = 60.0
 
 
 def order_for(
@@ -43,11 +47,19 @@ def order_for(
         ready=job.effective_ready.value,
         join_timeout=job.join_timeout if join_timeout is None else join_timeout,
         boot=job.effective_boot,
+        revert_after=revert_after(job, join_timeout),
         adopt=adopt,
         left={**_recorded(record), **_deployed(loaded, survey)},
         known=known_contents(Path(loaded.path), loaded.job),
         secret=secrets.token_bytes(32),
     )
+
+
+def revert_after(job: Job, join_timeout: float | None) -> float:
+    """Return in how many seconds hosts go back: never before a wait of *join_timeout* has ended."""
+    if join_timeout is None:
+        return job.effective_revert_after
+    return max(job.revert_after or 0.0, join_timeout + GRACE_S)
 
 
 def sites(loaded: Loaded, survey: Survey) -> Mapping[str, Site]:

@@ -1,15 +1,17 @@
 """`apply`: carry the plan out, and wait until the group has formed."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import typer
 
-from rlxdeploy.app.apply import Applied, apply_job
+from rlxdeploy.app.apply import Applied, apply_job, begin
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned, Wish, plan_job
 from rlxdeploy.app.saved import is_plan, plan_again, read_plan
 from rlxdeploy.app.say import Say
+from rlxdeploy.cli.interrupt import Watch, in_good_order
 from rlxdeploy.cli.options import (
     Adopt,
     Forks,
@@ -57,8 +59,9 @@ def apply_command(
         skip_unreachable=skip_unreachable,
         promote=tuple(promote or ()),
     )
-    with Lab(forks=forks) as lab:
-        manner = Manner(Wish(join_timeout, adopt), yes, diff)
+    resume = f"rlxdeploy apply {request.inventory}"
+    with in_good_order(screen, resume) as watch, Lab(forks=forks) as lab:
+        manner = Manner(Wish(join_timeout, adopt), yes, diff, watch)
         applied = _apply(request, lab, screen, manner)
     if as_json:
         screen.document(applied_document(applied, "apply"))
@@ -74,6 +77,7 @@ class Manner:
     wish: Wish
     yes: bool
     diff: bool | None
+    watch: Watch
 
 
 def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> Applied:
@@ -82,8 +86,11 @@ def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> Applie
     show_plan(screen, planned.plan, diff=manner.diff)
     if not planned.plan.empty:
         confirm(screen, "Carry this out?", yes=manner.yes)
+    if not planned.plan.empty:
+        path = Path(planned.compiled.loaded.path)
+        manner.watch.run = begin("apply", planned.plan, path)
     with screen.progress() as say:
-        return apply_job(planned, lab, say)
+        return apply_job(planned, lab, say, manner.watch.run)
 
 
 def _planned(request: Request, lab: Lab, say: Say, wish: Wish) -> Planned:

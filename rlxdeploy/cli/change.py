@@ -1,13 +1,16 @@
 """`stop`, `restart` and `destroy`."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import typer
 
+from rlxdeploy.app.apply import begin
 from rlxdeploy.app.change import Change, change, destroying, restarting, stopping
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
 from rlxdeploy.cli.failure import worst
+from rlxdeploy.cli.interrupt import in_good_order
 from rlxdeploy.cli.options import (
     Adopt,
     Forks,
@@ -40,7 +43,11 @@ def stop_command(
     """Stop every rank; the files stay, and apply or restart starts the group again."""
     path = chosen(inventory, option)
     return _run(
-        lambda lab, say: stopping(path, lab, say, adopt=adopt), forks=forks, as_json=as_json
+        "stop",
+        path,
+        lambda lab, say: stopping(path, lab, say, adopt=adopt),
+        forks=forks,
+        as_json=as_json,
     )
 
 
@@ -57,6 +64,8 @@ def restart_command(
     """Start the whole group anew with what is deployed, and wait until it has formed."""
     path = chosen(inventory, option)
     return _run(
+        "restart",
+        path,
         lambda lab, say: restarting(path, lab, say, join_timeout=join_timeout),
         forks=forks,
         as_json=as_json,
@@ -76,6 +85,8 @@ def destroy_command(
     """Stop the job and remove every trace of it from its hosts."""
     path = chosen(inventory, option)
     return _run(
+        "destroy",
+        path,
         lambda lab, say: destroying(path, lab, say, adopt=adopt),
         forks=forks,
         as_json=as_json,
@@ -84,6 +95,8 @@ def destroy_command(
 
 
 def _run(
+    verb: str,
+    path: Path,
     planning: Callable[[Lab, Say], Change],
     *,
     forks: int | None,
@@ -91,14 +104,15 @@ def _run(
     ask: bool = False,
 ) -> int:
     screen = Screen(as_json=as_json)
-    with Lab(forks=forks) as lab:
+    with in_good_order(screen, f"rlxdeploy {verb} {path}") as watch, Lab(forks=forks) as lab:
         with screen.progress() as say:
             wanted = planning(lab, say)
         if not wanted.plan.empty:
             show_plan(screen, wanted.plan, diff=False)
             confirm(screen, "Destroy this?", yes=not ask)
+            watch.run = begin(verb, wanted.plan, path)
         with screen.progress() as say:
-            done = change(wanted, lab, say)
+            done = change(wanted, lab, say, watch.run)
     if as_json:
         screen.document({**applied_document(done, wanted.verb), "unasked": dict(wanted.unasked)})
     show_applied(screen, done, wanted.verb)

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from rlxdeploy.app.apply import Applied
+from rlxdeploy.app.run import HostState
 from rlxdeploy.cli.failure import exit_code_of, worst
 from rlxdeploy.cli.screen import Screen
+from rlxdeploy.cli.tables import columns
 from rlxdeploy.edge.watch import Blamed
 from rlxdeploy.model.plan import Change, Plan
 from rlxdeploy.plan.codec import dump_plan
@@ -51,7 +54,8 @@ def applied_document(applied: Applied, verb: str) -> dict[str, object]:
         "joined": None if watched is None else watched.ok,
         "waited": None if watched is None else round(watched.waited, 3),
         "blamed": [_blamed(one) for one in watched.blamed] if watched else [],
-        "stopped": applied.stopped,
+        "rolled_back": bool(applied.back),
+        "rejoined": None if applied.again is None else applied.again.ok,
         "exit": exit_of(applied),
     }
 
@@ -67,6 +71,9 @@ def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
         _show_blamed(screen, blamed)
     if applied.failed and not applied.went:
         screen.tell("Nothing was changed on any host.", "bold", failed=True)
+    show_states(screen, applied.back)
+    for blamed in applied.again.blamed if applied.again else ():
+        _show_blamed(screen, blamed)
     screen.tell(_verdict(applied, verb), "bold red", failed=True)
 
 
@@ -87,6 +94,8 @@ def _show_blamed(screen: Screen, blamed: Blamed) -> None:
 
 def _verdict(applied: Applied, verb: str) -> str:
     watched, plan = applied.watched, applied.plan
+    if applied.back:
+        return _went_back(applied)
     if watched is None:
         return _carried(applied, verb)
     if watched.ok:
@@ -94,11 +103,36 @@ def _verdict(applied: Applied, verb: str) -> str:
         ranks = sum(1 for row in plan.ranks if row.managed)
         return f"{plan.job}: {ranks} of {plan.world} ranks {proven} in {watched.waited:.1f} s."
     after = f"after {watched.waited:.1f} s"
-    if applied.stopped:
-        return f"{plan.job}: the group did not form ({after}); its ranks were stopped again."
-    stays = f"release {plan.release} stays, for there is no rollback yet"
-    left = stays if applied.went else "nothing was changed"
+    left = f"release {plan.release} stays" if applied.went else "nothing was changed"
     return f"{plan.job}: the group did not form ({after}); {left}."
+
+
+def _went_back(applied: Applied) -> str:
+    plan, watched, again = applied.plan, applied.watched, applied.again
+    formed = (
+        f"the group did not form (after {watched.waited:.1f} s)" if watched else "a host failed"
+    )
+    whole = not any(name in applied.back for name in applied.failed)
+    if again is None:
+        left = "the hosts are as they were" if whole else "not every host is as it was"
+    elif again.ok:
+        releases = {one.release for one in applied.back.values() if one.release}
+        left = f"release {', '.join(sorted(releases))} has joined again in {again.waited:.1f} s"
+    else:
+        left = "the release before was started again and has not joined"
+    return f"{plan.job}: {formed}; {left}."
+
+
+def show_states(screen: Screen, states: Mapping[str, HostState]) -> None:
+    """Print a table of hosts, each with its release, its ranks and what it has come to."""
+    if not states:
+        return
+    rows = [
+        (name, one.release or "-", ", ".join(map(str, one.ranks)) or "-", one.state)
+        for name, one in states.items()
+    ]
+    for row in columns((("host", "release", "ranks", "state"), *rows)):
+        screen.tell(f"  {row}", failed=True)
 
 
 def _carried(applied: Applied, verb: str) -> str:
@@ -109,10 +143,14 @@ def _carried(applied: Applied, verb: str) -> str:
 
 
 def _host(applied: Applied, name: str) -> dict[str, object]:
+    state = applied.back.get(name)
+    came_to = {} if state is None else asdict(state)
     error = applied.failed.get(name)
     if error is not None:
-        return {"ok": False, "doing": error.doing, "why": error.why, "remedy": error.remedy}
-    return {"ok": True, "changed": applied.went and not applied.plan.hosts[name].empty}
+        said = {"doing": error.doing, "why": error.why, "remedy": error.remedy}
+        return {"ok": False, **said, **came_to}
+    changed = applied.went and not applied.plan.hosts[name].empty
+    return {"ok": state is None, "changed": changed and state is None, **came_to}
 
 
 def _blamed(blamed: Blamed) -> dict[str, object]:

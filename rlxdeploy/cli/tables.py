@@ -29,6 +29,14 @@ STATE = TITLES.index("state")
 SPARE = ("epoch", "release", "digest", "restarts", "uptime", "device")
 
 
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield *rows* as lines in which the cells of a column begin at the same place."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width + GAP) for cell, width in zip(row, widths, strict=True))
+        yield "".join(cells).rstrip()
+
+
 def status_lines(status: Status, width: int | None = None) -> Iterator[Text]:
     """Yield a heading and one line a rank; nothing for no ranks.
 

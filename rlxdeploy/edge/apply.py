@@ -1,7 +1,8 @@
 """Carry a Plan out: every touched host is STAGED before any host is told GO.
 
 One exec a host.  Until GO a failure anywhere undoes everything everywhere; after GO each host goes
-through its steps by itself, whether we still listen or not.
+through its steps by itself, whether we still listen or not.  Then the hosts hold, until they are
+told to CONFIRM or to REVERT; one that is told nothing is left to its revert timer.
 """
 
 import secrets
@@ -31,8 +32,9 @@ Tell = Callable[[str, str], None]
 class Patience:
     """Seconds.  *stage* is for all hosts together, from the first connection to the last STAGED.
 
-    *go* is for one host's steps: a rank may take its stop timeout of 30 s, and ten more pass before
-    it is killed.  *hold* is how long a host keeps the lock for us while we watch the ranks join.
+    *go* is for one host's steps, and for those of going back: a rank may take its stop timeout of
+    30 s, and ten more pass before it is killed.  *hold* is how long a host keeps the lock for us
+    while we watch the ranks join.
     *bye* is for a host to undo or unlock.
     """
 
@@ -40,18 +42,6 @@ class Patience:
     go: float = 120.0
     hold: float = 3600.0
     bye: float = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """What came of a plan; without *went* no host was changed.
-
-    *outcomes* has the steps that each touched host carried out, or why it failed.  Without *went*
-    only the hosts at fault are in it.
-    """
-
-    went: bool
-    outcomes: Outcomes[tuple[Step, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +62,42 @@ class Manner:
         # A host that began first waits for the slowest; our own deadline comes before its.
         stage_s = int(self.patience.stage) + 30
         return Terms(secrets.token_hex(16), self.by, stage_s, int(self.patience.hold))
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """What a host has once it has gone back: a *release*, "" for none, and the ranks it started."""
+
+    release: str
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What came of a plan; without *went* no host was changed.
+
+    *outcomes* has the steps that each touched host carried out, or why it failed.  Without *went*
+    only the hosts at fault are in it.
+    """
+
+    went: bool
+    outcomes: Outcomes[tuple[Step, ...]]
+    _deeds: tuple["_Deed", ...] = ()
+    _pool: ThreadPoolExecutor | None = None
+
+    def confirm(self) -> Outcomes[None]:
+        """Have every host stay as it is, and do what waited for that."""
+        return self._tell(_Deed.confirm)
+
+    def revert(self) -> Outcomes["Back"]:
+        """Have every host go back, and return what each has now."""
+        return self._tell(_Deed.revert)
+
+    def _tell(self, work: Callable[["_Deed"], T]) -> Outcomes[T]:
+        if self._pool is None:
+            return Outcomes({}, {})
+        deeds = [deed for deed in self._deeds if deed.part.back]
+        return _each(self._pool, deeds, work, may_cancel=False)
 
 
 @contextmanager
@@ -105,7 +131,8 @@ def _carry_out(deeds: list["_Deed"], pool: ThreadPoolExecutor, deadline: float) 
     sent = _each(pool, deeds, _Deed.send_go, may_cancel=False)
     gone = [deed for deed in deeds if deed.name in sent.done]
     went = _each(pool, gone, _Deed.finish, may_cancel=False)
-    return Carried(went=True, outcomes=Outcomes(went.done, {**sent.failed, **went.failed}))
+    outcomes = Outcomes(went.done, {**sent.failed, **went.failed})
+    return Carried(went=True, outcomes=outcomes, _deeds=tuple(deeds), _pool=pool)
 
 
 def _each(
@@ -146,6 +173,7 @@ class _Deed:
     _frames: Frames | None = None
     _script: Script | None = None
     _ended: bool = False
+    _gone: bool = False
 
     @property
     def name(self) -> str:
@@ -172,6 +200,8 @@ class _Deed:
 
     def send_go(self) -> None:
         """Tell the host to go through its steps; raises HostError."""
+        self._gone = True
+        self.manner.tell(self.name, "told to go")
         self._send(b"GO\n", time.monotonic() + self.manner.patience.bye)
 
     def finish(self) -> tuple[Step, ...]:
@@ -179,14 +209,40 @@ class _Deed:
         assert self._script is not None  # noqa: S101 - staged before
         deadline = time.monotonic() + self.manner.patience.go
         steps = self._script.steps
-        for number, step in enumerate(steps, start=1):
-            word, text = self._next(str(step), deadline)
-            if (word, text) != ("done", str(number)):
-                self._ended = True
-                raise HostError(self.name, str(step), text.partition(" ")[2] or text or word)
-            self.manner.tell(self.name, str(step))
-        self._next("finish", deadline)
+        self._hear(steps, 1, deadline)
+        self._expect("over", "finish", deadline)
+        self.manner.tell(self.name, "changed")
         return steps
+
+    def confirm(self) -> None:
+        """Have the host stay as it is; raises HostError."""
+        assert self._script is not None  # noqa: S101 - staged before
+        self._send(b"CONFIRM\n", time.monotonic() + self.manner.patience.bye)
+        deadline = time.monotonic() + self.manner.patience.go
+        self._hear(self._script.confirm, len(self._script.steps) + 1, deadline)
+        self._expect("confirmed", "confirm", deadline)
+        self.manner.tell(self.name, "confirmed")
+
+    def revert(self) -> Back:
+        """Have the host go back; raises HostError."""
+        self._send(b"REVERT\n", time.monotonic() + self.manner.patience.bye)
+        said = self._expect("reverted", "go back", time.monotonic() + self.manner.patience.go)
+        self.manner.tell(self.name, "reverted")
+        release, _, ranks = said.partition(" ")
+        return Back(release, tuple(map(int, ranks.split())))
+
+    def _hear(self, steps: tuple[Step, ...], first: int, deadline: float) -> None:
+        for number, step in enumerate(steps, start=first):
+            said = self._expect("done", str(step), deadline)
+            assert said == str(number)  # noqa: S101 - a host counts as we do
+            self.manner.tell(self.name, str(step))
+
+    def _expect(self, wanted: str, doing: str, deadline: float) -> str:
+        """Return what follows *wanted*; raises HostError with what was said in its place."""
+        word, text = self._next(doing, deadline)
+        if word != wanted:
+            raise HostError(self.name, doing, text.partition(" ")[2] or text or word)
+        return text
 
     def dismiss(self) -> None:
         """Have the host undo what was staged, or release the lock, and close; never raises."""
@@ -199,9 +255,12 @@ class _Deed:
                 session.send(b"BYE\n", deadline)
             while session.read(deadline):
                 pass
+            if not self._gone:
+                self.manner.tell(self.name, "undone")
 
     def _send(self, data: bytes, deadline: float) -> None:
-        assert self._session is not None  # noqa: S101 - opened before
+        if self._session is None or self._ended:
+            raise Unreachable(self.name, "send", "its session has ended")
         try:
             self._session.send(data, deadline)
         except TimeoutError as error:

@@ -21,6 +21,7 @@ from rlxdeploy.model.step import (
     ReloadUnits,
     RemoveFile,
     RemoveJob,
+    RestoreRelease,
     StageRelease,
     StartRanks,
     Step,
@@ -31,7 +32,7 @@ from rlxdeploy.model.step import (
 from rlxdeploy.model.vocabulary import Launch
 
 _DEEDS = Path(__file__).with_name("deeds")
-_PARTS = ("say", "process", "lock", "folder", "stage", "ranks", "sweep", "go")
+_PARTS = ("say", "process", "lock", "folder", "stage", "ranks", "sweep", "go", "back", "timer")
 
 # One argument of a command may be 128 KiB on Linux, and sudo takes the script as one.
 _LONGEST_SCRIPT = 120_000
@@ -56,12 +57,14 @@ class Terms:
 class Script:
     """*text* goes through `session.framed`, *payload* right behind it.
 
-    *steps* are the calls after GO, in the order of their numbers, which count from 1.
+    *steps* are the calls after GO, in the order of their numbers, which count from 1; *confirm*
+    those that follow the word CONFIRM, counted on.
     """
 
     text: str
     payload: bytes
     steps: tuple[Step, ...]
+    confirm: tuple[Step, ...] = ()
 
 
 def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
@@ -70,23 +73,44 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
     Raises KeyError where a content is missing: the plan was made from other files.
     """
     payload = _Payload(files)
-    stage = [*_stage(part, payload)]
-    go = [f"step {number} {_call(part, step)}" for number, step in enumerate(part.go, start=1)]
+    stage = [*_stage(part, payload), *_way_back(part, payload)]
+    steps = enumerate((*part.go, *part.confirm), start=1)
+    calls = [f"step {number} {_call(part, step)}" for number, step in steps]
     deeds = "\n".join(
         [
-            *_settings(part, terms),
-            *((_DEEDS / f"{part}.sh").read_text(encoding="utf-8") for part in _PARTS),
+            *_deeds(part, terms),
             f"guard_for {terms.stage_s}",
             "lock",
             f"take {len(payload.data)}",
             *stage,
+            *("confirmed() {", ":", *calls[len(part.go) :], "}"),
             "await_go",
-            *go,
-            "release_lock_when_told",
+            # Whoever stops or destroys a job has decided what is to become of it.
+            f"arm {part.back.after_s}" if part.back else "stay",
+            *calls[: len(part.go)],
+            "say over",
+            "hold_for_a_word",
             "",
         ]
     )
-    return Script(_privileged(part, deeds, terms), bytes(payload.data), part.go)
+    return Script(_privileged(part, deeds, terms), bytes(payload.data), part.go, part.confirm)
+
+
+def _deeds(part: HostPlan, terms: Terms) -> Iterator[str]:
+    yield from _settings(part, terms)
+    yield from ((_DEEDS / f"{name}.sh").read_text(encoding="utf-8") for name in _PARTS)
+
+
+def _way_back(part: HostPlan, payload: "_Payload") -> Iterator[str]:
+    """Yield the call that keeps what stands, with the script that the revert timer runs."""
+    if part.back is None:
+        return
+    lonely = Terms("-", "the revert timer", 0, 0)
+    script = "\n".join([*_deeds(part, lonely), "fire", ""])
+    ranks = [str(rank) for rank in part.back.again]
+    files = [step.path for step in part.go if isinstance(step, InstallFile)]
+    place = payload.add(script.encode())
+    yield f"way_back {place} {_words('boot' if part.back.boot else '', *ranks, '--', *files)}"
 
 
 class _Payload:
@@ -120,6 +144,10 @@ def _settings(part: HostPlan, terms: Terms) -> Iterator[str]:
         "job": part.tree.job,
         "launch": part.launch,
         "hold": str(terms.hold_s),
+        "units": part.tree.units,
+        "new_ranks": " ".join(map(str, part.back.ranks)) if part.back else "",
+        "new_plan": part.back.plan if part.back else "",
+        "notify": "notify" if part.back and part.back.notify else "",
     }
     yield from (f"{name}={shlex.quote(value)}" for name, value in values.items())
 
@@ -159,6 +187,8 @@ def _call(part: HostPlan, step: Step) -> str:  # noqa: C901, PLR0911 - one case 
             return _stop(part, step)
         case SwitchRelease():
             return _words("switch", step.release)
+        case RestoreRelease():
+            return _words("restore", step.release)
         case InstallFile():
             return _words("put_in_place", step.path)
         case MarkDeployment():

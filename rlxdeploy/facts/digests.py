@@ -1,7 +1,8 @@
 """What of the job lies on a host: the mark of the last apply, the releases and our files."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,6 +29,15 @@ home=$1/$2; glob=$3/rlx-$2@
 [ -d "$home" ] || ls "$glob"* >/dev/null || exit 0
 readlink "$home/current" | sed 's/^/current|/'
 ls -1tr "$home/releases" | sed 's/^/release|/'
+sed -n 's/^release=/unconfirmed|/p' "$home/.revert/state"
+for kept in "$home/releases"/*/.outside; do
+  release=${kept%/.outside}
+  while read -r number f; do
+    [ "$f" != "$home/deployment.json" ] || {
+      printf 'kept|%s|' "${release##*/}"; cat "$kept/files/$number"; echo
+    }
+  done <"$kept/list"
+done
 if [ -f "$home/lock" ]; then
   sed 's/^/lock|/' "$home/lock"; echo; pid=$(sed -n 's/^pid=//p' "$home/lock")
   sed 's/^/boot|/' /proc/sys/kernel/random/boot_id
@@ -91,6 +101,8 @@ def parse(answers: Answers) -> JobSeen:
         releases=first.releases,
         files=files,
         locked_by=next((tree.locked_by for tree in trees if tree.locked_by), ""),
+        kept=first.kept,
+        unconfirmed=first.unconfirmed,
     )
 
 
@@ -111,7 +123,17 @@ def _tree(name: str, text: str) -> JobSeen:
         releases=tuple(releases),
         files=_files(said),
         locked_by=_locked_by(said),
+        kept={name: mark for name, mark in _kept(said) if name != current},
+        unconfirmed=next(iter(said.get("unconfirmed", [])), None),
     )
+
+
+def _kept(said: Mapping[str, list[str]]) -> Iterator[tuple[str, Deployed]]:
+    """Yield the marks of earlier releases; what cannot be read cannot be restored."""
+    for line in said.get("kept", []):
+        release, _, mark = line.partition("|")
+        with suppress(ValidationError):
+            yield release, _DEPLOYED.validate_json(mark)
 
 
 def _deployed(name: str, said: Mapping[str, list[str]]) -> Deployed | None:

@@ -51,8 +51,34 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class WayBack:
+    """How a host goes back by itself *after_s* seconds after GO, unless it is told to stay.
+
+    It stays too where all *ranks* have joined since GO under *plan*, the new RLX_PLAN ("" where
+    any will do); *notify* tells that a rank itself says so.  *release* is what it goes back to, ""
+    where nothing was deployed: then the job is removed.  *again* are the ranks that ran and are
+    started again, with *boot* at every boot.
+    """
+
+    after_s: int
+    ranks: tuple[int, ...]
+    plan: str
+    notify: bool
+    release: str = ""
+    again: tuple[int, ...] = ()
+    boot: bool = False
+
+    def __str__(self) -> str:
+        return f"go back to release {self.release}" if self.release else "remove the job"
+
+
+@dataclass(frozen=True, slots=True)
 class HostPlan:
-    """One host's part: *stage* touches nothing that runs, *go* does; both empty: no change."""
+    """One host's part: *stage* touches nothing that runs, *go* does.
+
+    *confirm* comes once the group has formed; *back* is the way back until then.  With nothing of
+    these there is no change.
+    """
 
     host: Host
     tree: Tree
@@ -61,10 +87,12 @@ class HostPlan:
     actions: tuple[UnitAction, ...] = ()
     stage: tuple[Step, ...] = ()
     go: tuple[Step, ...] = ()
+    confirm: tuple[Step, ...] = ()
+    back: WayBack | None = None
 
     @property
     def empty(self) -> bool:
-        return not self.stage and not self.go
+        return not (self.stage or self.go or self.confirm or self.back)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,17 @@ class SwitchRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreRelease:
+    """Point `current` at *release*, with all that it had outside of its folder."""
+
+    release: str
+    kind: Literal["restore"] = "restore"
+
+    def __str__(self) -> str:
+        return f"restore release {self.release}"
+
+
+@dataclass(frozen=True, slots=True)
 class InstallFile:
     """Have the file *path* (a unit, a drop-in, a key) with this content.
 
@@ -162,6 +173,7 @@ Step = Annotated[
     | StageRelease
     | StopRanks
     | SwitchRelease
+    | RestoreRelease
     | InstallFile
     | RemoveFile
     | ReloadUnits

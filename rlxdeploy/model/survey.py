@@ -181,6 +181,8 @@ class JobSeen:
 
     *current* is the release `current` points at, "" without one; *releases* come oldest first;
     *files* are keyed by absolute path, those of the current release under `<home>/current/…`.
+    *kept* are the marks of earlier releases that can be restored; *unconfirmed* is the
+    release that the host goes back to by itself unless its ranks join, "" where it removes the job.
     """
 
     deployed: Deployed | None = None
@@ -189,6 +191,8 @@ class JobSeen:
     files: Mapping[str, FileSeen] = field(default_factory=dict)
     ranks: tuple[RankSeen, ...] = ()
     locked_by: str = ""
+    kept: Mapping[str, Deployed] = field(default_factory=dict)
+    unconfirmed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,6 @@ NOT_BUILT: Final = (
     Row(("job", "env", "*", "from")),
     Row(("job", "wire"), _is_one_of(Wire.NATIVE)),
     Row(("job", "security"), _is_one_of(Security.PSK, Security.TLS)),
-    Row(("job", "revert_after")),
     Row(("runtime", "provision"), _is_one_of(Provision.AUTO)),
     Row(("discover", "ssh_hosts"), bool),
     Row(("discover", "subnet")),

@@ -77,7 +77,7 @@ def _deeds(part: HostPlan) -> list[Step]:
         MarkDeployment({key: value for key, value in step.fields.items() if key not in told})
         if isinstance(step, MarkDeployment)
         else step
-        for step in (*part.stage, *part.go)
+        for step in (*part.stage, *part.go, *part.confirm)
     ]
 
 

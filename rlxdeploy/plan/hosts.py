@@ -22,6 +22,7 @@ from rlxdeploy.model.step import (
 )
 from rlxdeploy.model.survey import JobSeen
 from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.plan.back import way_back
 from rlxdeploy.plan.diff import Eyes, file_changes, is_unit, wanted_files
 from rlxdeploy.plan.epoch import Cause
 from rlxdeploy.plan.mark import deployment_mark, same_mark
@@ -58,7 +59,13 @@ def host_plan(placed: Placed, job: JobSeen, aim: Aim) -> HostPlan:
     if not part.touched:
         return HostPlan(*site)
     return HostPlan(
-        *site, part.changes, tuple(part.actions()), tuple(part.stage()), tuple(part.go())
+        *site,
+        part.changes,
+        tuple(part.actions()),
+        tuple(part.stage()),
+        tuple(part.go()),
+        tuple(part.confirm()),
+        way_back(job, part.ranks, aim.files.plan, aim.order),
     )
 
 
@@ -81,7 +88,8 @@ class _Part:
 
     @property
     def touched(self) -> bool:
-        return bool(self.changes or self.leaving or self.restages or self.remarks or self.starts)
+        changed = self.changes or self.leaving or self.restages or self.remarks or self.starts
+        return bool(changed) or self.job.unconfirmed is not None
 
     @property
     def restages(self) -> bool:
@@ -138,7 +146,9 @@ class _Part:
             yield MarkDeployment(self.mark)
         if self.starts:
             yield StartRanks(self.ranks, self.order.boot, self.files.release, self._supervisor())
-        if self.restages:
+
+    def confirm(self) -> Iterator[Step]:
+        if self.restages or self.job.unconfirmed is not None:
             yield PruneReleases(self.order.keep)
 
     def _installs(self) -> Iterator[Step]:

@@ -7,7 +7,7 @@ from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import HostPlan, Plan, RankRow, Site
 from rlxdeploy.model.resolution import Resolution, Seat
 from rlxdeploy.model.survey import Survey
-from rlxdeploy.plan.clear import clearing
+from rlxdeploy.plan.clear import leaving
 from rlxdeploy.plan.diff import Wanted, wanted_files
 from rlxdeploy.plan.epoch import because, causes, named
 from rlxdeploy.plan.guard import lost_hosts, refuse
@@ -39,7 +39,7 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
     known = resolution.hosts.keys() | resolution.merged.keys()
     left = {name: site for name, site in order.left.items() if name not in known}
     lost = dict(lost_hosts(left, survey, order))
-    cleared = dict(_cleared(left, lost, survey))
+    cleared = dict(_cleared(left, lost, survey, order))
     everyone = tuple(seat.rank for seat in resolution.seats if seat.managed)
     first = not any(deployed)
     return Plan(
@@ -69,11 +69,11 @@ def _wanted(resolution: Resolution, files: RemoteFiles) -> Mapping[str, tuple[Wa
 
 
 def _cleared(
-    left: Mapping[str, Site], lost: Mapping[str, Finding], survey: Survey
+    left: Mapping[str, Site], lost: Mapping[str, Finding], survey: Survey, order: Order
 ) -> Iterator[tuple[str, HostPlan]]:
     for name, site in left.items():
         if name not in lost:
-            part = clearing(site, survey.hosts[name].job, "its host left the group")
+            part = leaving(site, survey.hosts[name].job, order)
             if not part.empty:
                 yield name, part
 

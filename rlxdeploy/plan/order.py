@@ -12,7 +12,8 @@ class Order:
 
     *deployment* is the id of this inventory's job; *owner*, *controller* and *inventory* are what
     others read on the hosts, *now* is the wall clock in seconds.  *ready* is notify or exec, *boot*
-    tells whether units start at boot.  *adopt* takes over what another deployment id has put there.
+    tells whether units start at boot.  *revert_after* is in how many seconds a host goes back by
+    itself.  *adopt* takes over what another deployment id has put there.
 
     *left* are the hosts that have the job, as recorded or as they say, by name; those that the
     resolution has no more are cleared.
@@ -28,6 +29,7 @@ class Order:
     ready: str
     join_timeout: float
     boot: bool
+    revert_after: float = 180.0
     adopt: bool = False
     left: Mapping[str, Site] = field(default_factory=dict)
     known: Mapping[str, bytes] = field(default_factory=dict)

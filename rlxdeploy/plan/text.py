@@ -99,6 +99,10 @@ def _host(name: str, part: HostPlan, diffs: Collection[Change]) -> Iterator[Line
         yield Line(f"  first: {'; '.join(map(str, part.stage))}", Tone.QUIET)
     if part.go:
         yield Line(f"  then: {'; '.join(map(str, part.go))}", Tone.QUIET)
+    if part.back:
+        stays = "; ".join(map(str, part.confirm)) or "keep it"
+        yield Line(f"  once all ranks have joined: {stays}", Tone.QUIET)
+        yield Line(f"  else, or in {part.back.after_s} s by itself: {part.back}", Tone.QUIET)
 
 
 def _alike(actions: tuple[UnitAction, ...]) -> Mapping[tuple[str, str], list[int]]:

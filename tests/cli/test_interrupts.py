@@ -10,6 +10,8 @@ from tests.cli.desk import PATIENCE_S, Desk, until
 # It never says that it is ready, so that the join is waited for until its deadline.
 NEVER = 'ready = "notify"\nrestart = "no"\ncommand = ["sleep", "600"]\n'
 
+BEGINS = "import os, time; from rlxdeploy.runtime import Node"
+
 
 def joining(desk: Desk, *arguments: str) -> subprocess.Popen[str]:
     """Return an apply that waits for ranks which never join."""
@@ -44,11 +46,32 @@ def test_a_signal_during_the_join_releases_the_lock(
     assert desk.left() == []
 
 
-def test_an_apply_after_an_interrupted_one_waits_for_the_join(desk: Desk) -> None:
-    """With no change to make, a group that has not joined is no success."""
+def test_an_apply_after_an_interrupted_one_takes_it_up(desk: Desk) -> None:
+    """The release that nobody confirmed is waited for, and goes back where it cannot join."""
     process = joining(desk)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE_S)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    pids = desk.pids()
+
+    assert "it will remove the job in 180 s unless its ranks join" in err
+    assert "to go on: rlxdeploy apply inventory.toml" in err
+    assert desk.pids() == pids
+    done = desk.run("apply", "--yes", "--join-timeout", "1", "--json")
+
+    assert (done.code, done.document["rolled_back"]) == (3, True)
+    assert "not READY after 1 s" in done.err
+    assert desk.left() == []
+    assert not (desk.data / "rlx").exists()
+
+
+def test_a_group_that_has_not_joined_is_no_success_of_an_apply(desk: Desk) -> None:
+    """With no change to make it is waited for all the same."""
+    lame = desk.folder / "lame"
+    program = f"{BEGINS}; os.path.exists('{lame}') or Node.from_env().connect(); time.sleep(600)"
+    desk.pair(job=f'ready = "notify"\ncommand = ["python3", "-c", "{program}"]\n')
+    desk.good("apply", "--yes")
+    lame.touch()
+    desk.run("restart", "--join-timeout", "0.5")
 
     words = desk.run("apply", "--join-timeout", "1")
     document = desk.run("apply", "--join-timeout", "1", "--json").document
@@ -58,7 +81,8 @@ def test_an_apply_after_an_interrupted_one_waits_for_the_join(desk: Desk) -> Non
     assert "not READY after 1 s" in words.err
     assert "the group did not form" in words.err
     assert "nothing was changed" in words.err
-    assert (document["changed"], document["joined"], document["stopped"]) == (False, False, False)
+    assert (document["changed"], document["joined"]) == (False, False)
+    assert document["rolled_back"] is False
 
 
 def test_two_applies_do_not_meet(desk: Desk) -> None:
@@ -84,7 +108,7 @@ def test_a_join_that_takes_too_long_names_who_was_missing(desk: Desk) -> None:
     assert done.code == 3
     assert f"rank 1 on local at {desk.host}:29501" in done.err
     assert "not READY after 1.5 s" in done.err
-    assert "stopped again" in done.err
+    assert "the hosts are as they were" in done.err
     assert desk.left() == []
 
 

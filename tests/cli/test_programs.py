@@ -93,31 +93,35 @@ def test_a_command_that_dies_at_once_fails_the_first_apply(desk: Desk) -> None:
     assert done.code == 3
     assert f"error: rank 0 on local at {desk.host}:29500: ended with exit 9" in done.err
     assert "  | first\n  | cannot go on\n" in done.err
-    assert "its ranks were stopped again" in done.err
+    assert "the hosts are as they were" in done.err
     assert desk.left() == []
-    assert desk.run("wait", "--finished").code == 9
+    assert not (desk.data / "rlx").exists()
 
 
-def test_a_later_apply_that_cannot_join_stays_and_says_so(desk: Desk) -> None:
-    """There is no rollback yet: the new release stays, and the output and the exit code tell."""
+def test_a_later_apply_that_cannot_join_goes_back(desk: Desk) -> None:
+    """The release before runs again, and the output and the exit code tell."""
     desk.pair()
-    desk.good("apply", "--yes")
+    before = desk.good("apply", "--yes", "--json").document["release"]
     program(desk, '["sh", "-c", "echo broken; exit 7"]', 'restart = "no"')
 
     done = desk.run("apply", "--yes", "--json")
 
     assert (done.code, done.document["exit"], done.document["joined"]) == (3, 3, False)
-    assert done.document["stopped"] is False
+    assert (done.document["rolled_back"], done.document["rejoined"]) == (True, True)
     assert "broken" in done.document["blamed"][0]["log"]
-    release = done.document["release"]
-    assert f"release {release} stays, for there is no rollback yet" in done.err
-    assert {rank["release"] for rank in desk.status()["ranks"]} == {release}
+    assert f"release {before} has joined again" in done.err
+    ranks = desk.status()["ranks"]
+    assert {(rank["release"], rank["joined"]) for rank in ranks} == {(before, True)}
+    assert len({rank["digest"] for rank in ranks}) == 1
 
 
 def test_waiting_for_a_rank_that_has_failed_ends_at_once(desk: Desk) -> None:
     """A group that cannot join any more is not waited for."""
-    program(desk, '["sh", "-c", "exit $((RANK * 64))"]', 'restart = "no"', 'ready = "exec"')
-    desk.run("apply", "--yes")
+    fails = desk.folder / "fails"
+    script = f"test -e {fails} || exec sleep 600; exit $((RANK * 64))"
+    program(desk, f'["sh", "-c", "{script}"]', 'restart = "no"', 'ready = "exec"')
+    desk.good("apply", "--yes")
+    fails.touch()
     desk.run("restart", "--join-timeout", "1")
     until(lambda: not any(desk.pids().values()))
 

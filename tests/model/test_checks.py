@@ -268,10 +268,6 @@ NOT_BUILT = {
         "t:2:1: job.security: not supported yet",
     ),
     "TLS": ('[job]\nsecurity = "tls"\n[[node]]', "t:2:1: job.security: not supported yet"),
-    "going back to the last release": (
-        "[job]\nrevert_after = 200\n[[node]]",
-        "t:2:1: job.revert_after: not supported yet",
-    ),
     "a scan": ('[discover]\nsubnet = "10.0.0.0/24"', "t:2:1: discover.subnet: not supported yet"),
     "listed hosts": ('[discover]\nssh_hosts = ["a"]', "t:2:1: discover.ssh_hosts: not supp"),
     "mDNS": ("[discover]\nmdns = true", "t:2:1: discover.mdns: not supported yet"),

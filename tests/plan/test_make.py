@@ -9,7 +9,6 @@ from rlxdeploy.model.plan import Change, Plan
 from rlxdeploy.model.step import (
     InstallFile,
     MarkDeployment,
-    PruneReleases,
     ReloadUnits,
     RemoveFile,
     RemoveJob,
@@ -50,7 +49,7 @@ def test_the_first_plan_starts_the_group_in_generation_one() -> None:
     assert plan.why == (f"nothing is deployed yet; ranks 0{EN_DASH}3 start",)
     assert kinds(plan, "a") == (
         [StoreFile, StageRelease],
-        [SwitchRelease, MarkDeployment, StartRanks, PruneReleases],
+        [SwitchRelease, MarkDeployment, StartRanks],
     )
     assert {one.change for part in plan.hosts.values() for one in part.changes} == {Change.CREATED}
     assert [row.action for row in plan.ranks] == ["start"] * 4
@@ -89,7 +88,7 @@ def test_a_file_that_no_rank_reads_restarts_nobody() -> None:
     plan = plan_for(world, applied(World()))
 
     assert (plan.generation, plan.why) == (1, ())
-    assert kinds(plan, "b") == ([StageRelease], [SwitchRelease, MarkDeployment, PruneReleases])
+    assert kinds(plan, "b") == ([StageRelease], [SwitchRelease, MarkDeployment])
     assert not plan.hosts["b"].actions
     assert "-read me\n+read this\n" in replace_known(world).hosts["a"].changes[0].diff
 
@@ -135,12 +134,13 @@ def test_a_new_host_changes_the_inputs_of_all() -> None:
 
 
 def test_a_host_that_left_is_cleared() -> None:
-    """Its ranks are stopped for good and its files removed, at GO, with the others' restart."""
+    """Its ranks are stopped for good at GO, its files removed once the others have joined."""
     survey = applied(World())
     world = World(layout={"a": (0, 1)})
     plan = plan_for(world, survey, replace(ORDER, left={"b": World().site("b")}))
 
-    assert plan.hosts["b"].go == (StopRanks((2, 3), disable=True), RemoveJob())
+    assert plan.hosts["b"].go == (StopRanks((2, 3), disable=True),)
+    assert plan.hosts["b"].confirm == (RemoveJob(),)
     assert {one.change for one in plan.hosts["b"].changes} == {Change.REMOVED}
     assert {one.action for one in plan.hosts["b"].actions} == {"stop"}
     after = settled(plan, world.render(plan.generation), survey)
@@ -215,7 +215,6 @@ def test_units_are_installed_and_the_manager_reloads_once() -> None:
         ReloadUnits,
         MarkDeployment,
         StartRanks,
-        PruneReleases,
     ]
     assert (key.path, key.owner, key.mode) == (tree("systemd").key, "ml", 0o600)
 

@@ -7,7 +7,6 @@ import pytest
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.model.step import (
     MarkDeployment,
-    PruneReleases,
     RemoveJob,
     StageRelease,
     StartRanks,
@@ -40,20 +39,21 @@ def test_a_standby_gets_the_release_and_starts_nothing() -> None:
     part = plan_for(GROUP, bare(GROUP)).hosts["s"]
 
     assert [type(step) for step in part.stage] == [StoreFile, StageRelease]
-    assert [type(step) for step in part.go] == [SwitchRelease, MarkDeployment, PruneReleases]
+    assert [type(step) for step in part.go] == [SwitchRelease, MarkDeployment]
     assert [step.fields["ranks"] for step in part.go if isinstance(step, MarkDeployment)] == [[]]
     assert (part.actions, plan_for(GROUP, applied(GROUP)).empty) == ((), True)
 
 
 def test_a_rank_moves_from_its_host_to_the_standby() -> None:
-    """The old host stops and forgets it, the standby starts it, and the group starts anew."""
+    """The old host stops it and then forgets it, the standby starts it, the group starts anew."""
     order = replace(ORDER, left={"b": GROUP.site("b")})
 
     plan = plan_for(PROMOTED, applied(GROUP), order)
 
     assert [row.host for row in plan.ranks] == ["a", "s"]
     assert [row.action for row in plan.ranks] == ["restart", "start"]
-    assert plan.hosts["b"].go == (StopRanks((1,), disable=True), RemoveJob())
+    assert plan.hosts["b"].go == (StopRanks((1,), disable=True),)
+    assert plan.hosts["b"].confirm == (RemoveJob(),)
     starts = [one for one in plan.hosts["s"].go if isinstance(one, StartRanks)]
     assert [one.ranks for one in starts] == [(1,)]
     after = settled(plan, PROMOTED.render(plan.generation), applied(GROUP))

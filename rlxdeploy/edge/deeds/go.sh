@@ -1,9 +1,10 @@
 # After GO: steps, one after the other, whether anybody listens or not.
 
-step() { # number, command...
+step() { # number, command...: a failure is told, and what is to become of it waited for
   at=$1; shift
-  complaint=$("$@" 2>&1 </dev/null) || die "$complaint$(room)"
-  say "done" "$at"
+  if complaint=$("$@" 2>&1 </dev/null); then say "done" "$at"; return; fi
+  say failed "$at" "$(printf %s "$complaint$(room)" | one_line)"
+  hold_for_a_word
 }
 
 switch() { # release
@@ -13,6 +14,11 @@ switch() { # release
     mv "$staged.tmp" "$staged" || return
     rm -rf "$staged.old.tmp"
   fi
+  point_current "$1"
+}
+
+point_current() { # release
+  staged=$home/releases/$1
   [ -d "$staged" ] || { echo "$staged is not there" >&2; return 1; }
   touch "$staged"
   ln -sfn "releases/$1" "$home/current.tmp" || return
@@ -23,10 +29,18 @@ switch() { # release
   durable "$home"
 }
 
+restore() { # release: all that it had when another took its place
+  [ -d "$home/releases/$1/.outside" ] || { echo "nothing is kept of release $1" >&2; return 1; }
+  put_all_back "$home/releases/$1/.outside" && point_current "$1"
+}
+
 put_in_place() { # path
   mv -f "$1.rlx-new" "$1" && durable "$(dirname "$1")" || return
   case $1 in "$home"/*) return 0 ;; esac
-  # What lies elsewhere is remembered, to be removed by a destroy.
+  note_installed "$1"
+}
+
+note_installed() { # path: what lies elsewhere is remembered, to be removed by a destroy
   grep -qxF -- "$1" "$home/.installed" 2>/dev/null || printf '%s\n' "$1" >>"$home/.installed"
 }
 
@@ -38,12 +52,27 @@ remove() { # path
     mv -f "$home/.installed.tmp" "$home/.installed"
 }
 
-release_lock_when_told() { # the controller watches the ranks join; then it closes or says BYE
-  say over
-  trap 'leave 0' HUP TERM
-  guard_for "$hold"
-  IFS= read -r word
-  leave 0
+hold_for_a_word() { # the controller watches the ranks join; then it says what becomes of us
+  while :; do
+    quiet_guard
+    trap 'leave 0' HUP TERM
+    guard_for "$hold"
+    IFS= read -r word || leave 0
+    trap '' HUP INT TERM PIPE
+    case $word in
+    CONFIRM)
+      complaint=$(confirm 2>&1) || die "confirm: $complaint"
+      confirmed
+      say confirmed ;;
+    REVERT)
+      at=back
+      [ -f "$back/state" ] || die "there is nothing to go back to"
+      ranks=$(value ranks "$back/state")
+      complaint=$(go_back 2>&1 </dev/null) || die "go back: $complaint$(room)"
+      say reverted "$(standing)" "$ranks" ;;
+    *) leave 0 ;;
+    esac
+  done
 }
 
 trap 'say undone "no GO in time"; leave 1' TERM

@@ -42,7 +42,7 @@ lock() {
   fi
   [ "$taken" = 0 ] || die "lock $home: $complaint$(room)"
   locked=1
-  rm -rf "$home/payload.tmp" "$home"/releases/*.tmp
+  rm -rf "$home/payload.tmp" "$home"/releases/*.tmp "$back.tmp"
 }
 
 unlock() { rm -f "$home/lock"; locked=; }

@@ -63,9 +63,15 @@ stop_supervisors() { # ranks...
   return 0
 }
 
-start_supervisors() { # release ranks... -- supervisor...
+start_supervisors() { # release ranks... -- supervisor...: without one, as it was started before
   release=$1; shift; ranks=
   while [ "$1" != -- ]; do ranks="$ranks $1"; shift; done; shift
+  how=$home/releases/$release/.supervisor
+  if [ $# != 0 ]; then printf '%s\n' "$@" >"$how" || return
+  else
+    [ -f "$how" ] || { echo "$how is not there" >&2; return 1; }
+    while IFS= read -r word; do set -- "$@" "$word"; done <"$how"
+  fi
   jobs=
   for rank in $ranks; do
     "$@" --file "$home/current/process/$rank.json" --release "$release" </dev/null &

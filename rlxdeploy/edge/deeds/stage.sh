@@ -102,8 +102,10 @@ prepare() { # path mode owner offset bytes: beside its place, so that after GO a
 }
 
 undo() {
-  [ -z "$fresh" ] || rm -rf "$fresh"
   [ -n "$locked" ] || return 0
+  unarm
+  [ -z "$fresh" ] || rm -rf "$fresh"
+  rm -rf "$back.tmp"
   rm -rf "$home"/releases/*.tmp
   printf %s "$prepared" | while IFS= read -r file; do rm -f "$file"; done
   rm -f "$home/payload.tmp" "$data"/store/*".$$"

@@ -12,8 +12,8 @@ prune() { # how many to keep: what is in use, and the newest of the others
   sweep
 }
 
-in_use() { # release: what `current` or a running rank stands in
-  case $(ls -ld "$home/current" 2>/dev/null) in *"/$1") return 0 ;; esac
+in_use() { # release: what `current` or a running rank stands in, or may go back to
+  [ "$1" != "$(standing)" ] && [ "$1" != "$(value release "$back/state")" ] || return 0
   for file in "$run_home"/*.supervisor; do
     [ -f "$file" ] || continue
     rank=${file##*/}; rank=${rank%.supervisor}
@@ -37,7 +37,9 @@ remove_job() {
     case ${file##*/} in [0-9]*.state | [0-9]*.supervisor | [0-9]*.lock | [0-9]*.notify) rm -f "$file" ;; esac
   done
   [ ! -f "$home/.installed" ] || while IFS= read -r file; do rm -f "$file"; done <"$home/.installed"
+  disarm
   rm -f "$home/.installed"
-  rm -rf "$home/releases" "$home/log" "$home/current" "$home/deployment.json" "$home/key"
+  rm -rf "$home/releases" "$home/log" "$home/current" "$home/deployment.json" "$home/key" \
+    "$back" "$back.tmp"
   sweep
 }

@@ -1,0 +1,135 @@
+# The revert timer: a unit on disk, which a reboot starts again, or a process apart.
+#
+# It counts on the host's monotonic clock, and looks before it acts.
+
+timer=rlx-$job-revert
+firing=; armed=
+
+arm() { # seconds
+  [ -z "$fresh" ] || printf '%s\n' "${fresh##*/}" >>"$back.tmp/fresh"
+  if [ -f "$back/state" ]; then
+    disarm
+    [ -z "$fresh" ] || printf '%s\n' "${fresh##*/}" >>"$back/fresh"
+    try "arm" mv -f "$back.tmp/back.sh" "$back/back.sh"
+    rm -rf "$back.tmp"; armed=again
+  else
+    rm -rf "$back"
+    try "arm" mv "$back.tmp" "$back"; armed=new
+  fi
+  printf 'pid=%s\nstart=%s\n' $$ "$(started $$)" >"$back/armer"
+  complaint=$(start_timer "$1" 2>&1) || die "start the revert timer: $complaint$(room)"
+  durable "$back" "$home"
+  armed=
+}
+
+stay() { [ ! -f "$back/state" ] || confirm; }
+
+unarm() { # GO came, and the timer could not be started: nothing was changed
+  [ "$armed" != new ] || { disarm; rm -rf "$back"; }
+}
+
+start_timer() { # seconds
+  if [ "$launch" = process ]; then
+    # shellcheck disable=SC2016
+    apart /bin/sh -c 'sleep "$2"; exec /bin/sh "$1/back.sh"' sh "$back" "$1" \
+      </dev/null >/dev/null 2>&1 3>&- 4>&- &
+    printf 'pid=%s\nstart=%s\n' $! "$(started $!)" >"$back/timer"
+    return
+  fi
+  wants=$units/timers.target.wants
+  [ -d "$wants" ] || folder "$wants" || return
+  printf '%s\n' "[Unit]" "Description=rlx job $job: go back unless all ranks have joined" \
+    "[Service]" "Type=oneshot" "ExecStart=/bin/sh \"$(systemd_word "$back/back.sh")\"" \
+    "Restart=on-failure" "RestartSec=15" "TimeoutStartSec=infinity" >"$units/$timer.service" || return
+  printf '%s\n' "[Unit]" "Description=rlx job $job: when to go back" \
+    "[Timer]" "OnActiveSec=$1" "AccuracySec=1s" \
+    "[Install]" "WantedBy=timers.target" >"$units/$timer.timer" || return
+  chmod 644 "$units/$timer.service" "$units/$timer.timer" || return
+  ln -sf "$units/$timer.timer" "$wants/$timer.timer" || return
+  durable "$units/$timer.service" "$units/$timer.timer" "$wants" "$units"
+  reload && manager start "$timer.timer"
+}
+
+systemd_word() { printf %s "$1" | sed 's/[\\"]/\\&/g; s/%/%%/g; s/\$/$$/g'; }
+
+apart() { # in a session of its own
+  if command -v setsid >/dev/null 2>&1; then exec setsid "$@"; fi
+  exec perl -MPOSIX=setsid -e 'setsid; exec { $ARGV[0] } @ARGV' "$@"
+}
+
+disarm() { # whoever waits is stopped, but never we ourselves
+  if [ "$launch" = process ]; then
+    pid=$(value pid "$back/timer")
+    [ "$pid" = $$ ] || ! same "$pid" "$(value start "$back/timer")" ||
+      kill -KILL "-$pid" "$pid" 2>/dev/null # it was begun with TERM ignored, and stays so
+    rm -f "$back/timer"
+    return 0
+  fi
+  [ -e "$units/$timer.timer" ] || [ -e "$units/$timer.service" ] || return 0
+  manager stop "$timer.timer" 2>/dev/null
+  [ -n "$firing" ] || manager stop "$timer.service" 2>/dev/null
+  rm -f "$units/timers.target.wants/$timer.timer" "$units/$timer.timer" "$units/$timer.service"
+  rmdir "$units/timers.target.wants" 2>/dev/null
+  reload
+}
+
+fire() {
+  at=back firing=1
+  [ -f "$back/state" ] || exit 0
+  until lock_file "$home/lock"; do
+    [ "$taken" = 1 ] || die "lock $home: it cannot be written$(room)"
+    # The apply that we wait for has been silent for too long; another one has to end first.
+    [ "$(value pid "$home/lock")" != "$(value pid "$back/armer")" ] ||
+      kill -TERM "$(value pid "$back/armer")"
+    sleep 1
+  done
+  locked=1
+  [ -f "$back/state" ] || leave 0
+  if all_joined; then
+    echo "all ranks have joined: release $(standing) stays"
+    confirm || leave 1
+  else
+    echo "going back from release $(standing) to release $(value release "$back/state")"
+    go_back || leave 1
+  fi
+  leave 0
+}
+
+all_joined() { # under the new RLX_PLAN, since GO
+  for rank in $new_ranks; do joined "$rank" || return 1; done
+  # A host that is to have no rank any more cannot tell; the old group would lack what ran here.
+  [ -n "$new_ranks" ] || [ -z "$(value ranks "$back/state")" ]
+}
+
+joined() { # rank
+  if [ "$launch" = process ]; then
+    file=$run_home/$1.supervisor
+    grep -q "\"release\": *\"$(standing)\"" "$file" 2>/dev/null || return 1
+    # One that exits 0 is finished, not failed.
+    if grep -q '"active": *"inactive"' "$file"; then [ "$(member exit_status "$file")" = 0 ]
+    else grep -q '"ready": *true' "$file" && lives "$1" main && under_new_plan "$(member pid "$file")"
+    fi
+    return
+  fi
+  shown=$(manager show -p ActiveState,SubState,MainPID,ExecMainStatus \
+    -p ActiveEnterTimestampMonotonic,ExecMainStartTimestampMonotonic "rlx-$job@$1.service")
+  if [ "$(property ActiveState)" = active ]; then
+    [ "$(property SubState)" != exited ] || { [ "$(property ExecMainStatus)" = 0 ]; return; }
+    under_new_plan "$(property MainPID)" || return
+    # Without a word from the rank, that it lives must do: past its imports and arguments.
+    [ -n "$notify" ] || awk -v since="$(property ExecMainStartTimestampMonotonic)" \
+      '{ exit !($1 - since / 1e6 >= 5) }' /proc/uptime
+    return
+  fi
+  # READY was said behind a barrier: once is enough, and every host sees it alike.
+  armed_at=$(manager show -p ActiveEnterTimestampMonotonic --value "$timer.timer")
+  joined_at=$(property ActiveEnterTimestampMonotonic)
+  [ -n "$notify" ] && [ "${armed_at:-0}" -gt 0 ] && [ "${joined_at:-0}" -gt "$armed_at" ]
+}
+
+property() { printf '%s\n' "$shown" | sed -n "s/^$1=//p"; }
+
+under_new_plan() { # pid
+  [ -n "$new_plan" ] && [ -r "/proc/$1/environ" ] || return 0
+  tr '\0' '\n' <"/proc/$1/environ" | grep -qx "RLX_PLAN=$new_plan"
+}

@@ -1,0 +1,26 @@
+"""The way back of one host: what it returns to by itself unless it is told to stay."""
+
+import math
+
+from rlxdeploy.model.plan import WayBack
+from rlxdeploy.model.survey import JobSeen
+from rlxdeploy.plan.order import Order
+
+
+def way_back(job: JobSeen, ranks: tuple[int, ...], plan: str, order: Order) -> WayBack:
+    """Return the way back of a host from *ranks* under the RLX_PLAN *plan* to *job*, as seen.
+
+    What ran is to run again, what had failed too; what was stopped stays so.
+    """
+    release = job.current if job.deployed else ""
+    release = release if job.unconfirmed is None else job.unconfirmed
+    ran = [seen for seen in job.ranks if seen.active != "inactive"]
+    return WayBack(
+        after_s=math.ceil(order.revert_after),
+        ranks=ranks,
+        plan=plan,
+        notify=order.ready == "notify",
+        release=release,
+        again=tuple(seen.rank for seen in ran) if release else (),
+        boot=any(seen.enabled for seen in ran),
+    )
