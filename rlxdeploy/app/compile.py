@@ -1,31 +1,25 @@
 """From an inventory to how its hosts should be: read, survey, resolve, render."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
-from rlxdeploy.app.say import Doing, Say
+from rlxdeploy.app.say import Say
+from rlxdeploy.app.survey import surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.archive import runtime_archive
-from rlxdeploy.edge.files import read_text
-from rlxdeploy.edge.gather import looked_up, own_templates, shipped_templates, sources
+from rlxdeploy.edge.gather import own_templates, shipped_templates, sources
 from rlxdeploy.edge.record import digest_key, read_record
-from rlxdeploy.edge.survey import survey_hosts
-from rlxdeploy.errors import HostError
-from rlxdeploy.model.codec import load_survey
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import Survey
-from rlxdeploy.model.targets import Enquiry, Target, Targets
-from rlxdeploy.model.vocabulary import Become
 from rlxdeploy.render.inputs import Inputs
 from rlxdeploy.render.render import has_secrets, render
-from rlxdeploy.resolve.controller import Controller, names_to_look_up
+from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.promote import Promotion
 from rlxdeploy.resolve.resolve import resolve
-from rlxdeploy.resolve.targets import targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,48 +64,12 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
     """
     loaded = load_to_compile(request.inventory)
     lab.follow(loaded)
-    survey = surveyed(loaded, request.survey, lab, say)
+    loaded, survey = surveyed(loaded, request.survey, lab, say)
     controller = Controller(lab.interpreter, survey.names)
     skip = request.skip_unreachable
     promotion = Promotion(request.promote, _recorded_ranks(loaded) if request.promote else {})
     resolution = resolve(loaded, survey, controller, promotion, skip_unreachable=skip)
     return Compiled(survey, resolution, gathered(loaded, request.templates))
-
-
-def surveyed(loaded: Loaded, saved: Path | None, lab: Lab, say: Say) -> Survey:
-    """Return the saved survey, or ask every machine of the job and look its names up."""
-    if saved is not None:
-        return read_survey(saved)
-    survey = ask(whom(loaded, lab), lab, say)
-    return replace(survey, names=looked_up(names_to_look_up(loaded)))
-
-
-def whom(loaded: Loaded, lab: Lab) -> Targets:
-    """Return the machines of the inventory, then those that only the record still names."""
-    written = targets(loaded, lab.interpreter)
-    names = {target.host.name for target in written.targets}
-    record = read_record(Path(loaded.path), loaded.job)
-    sudo = loaded.inventory.ssh.become is not Become.NONE
-    left = tuple(
-        Target(one.host, Enquiry(job=loaded.job, sudo=sudo))
-        for one in (record.hosts if record else ())
-        if one.host.name not in names
-    )
-    return Targets((*written.targets, *left), written.notices)
-
-
-def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
-    """Survey every target; one that does not answer is in `failed` with its reason."""
-    names = tuple(target.host.name for target in whom.targets)
-    say(Doing("survey", 0, len(names), names))
-    outcomes = survey_hosts(whom, lab.open_session, lab.limits, lab.stop)
-    say(Doing("survey", len(outcomes.done), len(names), tuple(outcomes.failed)))
-    return Survey(outcomes.done, {name: _why(error) for name, error in outcomes.failed.items()})
-
-
-def read_survey(path: Path) -> Survey:
-    """Return a survey that was saved; raises InventoryError where it cannot be read as one."""
-    return load_survey(read_text(path).content, str(path))
 
 
 def gathered(loaded: Loaded, templates: Path | None) -> Inputs:
@@ -129,7 +87,3 @@ def gathered(loaded: Loaded, templates: Path | None) -> Inputs:
 def _recorded_ranks(loaded: Loaded) -> Mapping[str, tuple[int, ...]]:
     record = read_record(Path(loaded.path), loaded.job)
     return {one.host.name: one.ranks for one in record.hosts} if record else {}
-
-
-def _why(error: HostError) -> str:
-    return f"{error.doing}: {error.why}" + (f" ({error.remedy})" if error.remedy else "")

@@ -1,16 +1,34 @@
 """Use cases that compile and write down: the concrete inventory, the tree of files, the survey."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from rlxdeploy.app.compile import Compiled, Request, compile_job, surveyed
+from rlxdeploy.app.compile import Compiled, Request, compile_job
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
+from rlxdeploy.app.survey import surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.files import FileError, write_atomically
+from rlxdeploy.errors import Finding
 from rlxdeploy.facts.caps import NodeCaps, caps
 from rlxdeploy.model.codec import dump_survey
 from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.render.concrete import resolve_toml
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A survey, and what is to be said of the search for its machines."""
+
+    survey: Survey
+    notices: tuple[Finding, ...]
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """The written hosts that did not answer; found ones are among the notices."""
+        found = {one.ssh for one in self.survey.found}
+        return {name: why for name, why in self.survey.failed.items() if name not in found}
 
 
 def concrete(request: Request, lab: Lab, say: Say) -> str:
@@ -35,11 +53,15 @@ def render_tree(request: Request, folder: Path, lab: Lab, say: Say) -> tuple[Pat
     return tuple(written)
 
 
-def probe(inventory: Path, lab: Lab, say: Say) -> Survey:
-    """Survey the inventory's machines without compiling anything."""
+def probe(inventory: Path, lab: Lab, say: Say, *, bench: bool = False) -> Probed:
+    """Survey the inventory's machines without compiling anything; with *bench* measure them, too.
+
+    Raises SearchInterrupted.
+    """
     loaded = load_to_compile(inventory)
     lab.follow(loaded)
-    return surveyed(loaded, None, lab, say)
+    grown, survey = surveyed(loaded, None, lab, say, bench=bench)
+    return Probed(survey, grown.notices)
 
 
 def capabilities(facts: HostFacts) -> NodeCaps:

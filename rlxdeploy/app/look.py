@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlxdeploy.app.compile import ask, whom
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
+from rlxdeploy.app.survey import ask, whom
 from rlxdeploy.app.validate import load
 from rlxdeploy.edge.record import read_record
 from rlxdeploy.model.loaded import Loaded

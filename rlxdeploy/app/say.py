@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """How far a stage is: *done* of *total*, and whom it still waits for."""
+    """How far a stage is: *done* of *total*, whom it still waits for, and what else is known."""
 
     stage: str
     done: int
     total: int
     waiting: tuple[str, ...] = ()
+    note: str = ""
 
 
 Say = Callable[[Doing], None]

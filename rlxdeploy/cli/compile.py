@@ -9,8 +9,17 @@ import typer
 from rich.table import Table
 
 from rlxdeploy.app.compile import Request
-from rlxdeploy.app.export import capabilities, concrete, probe, render_tree, save, save_survey
+from rlxdeploy.app.export import (
+    Probed,
+    capabilities,
+    concrete,
+    probe,
+    render_tree,
+    save,
+    save_survey,
+)
 from rlxdeploy.app.lab import Lab
+from rlxdeploy.cli.failure import finding_document
 from rlxdeploy.cli.options import (
     Forks,
     InventoryArgument,
@@ -30,6 +39,11 @@ Folder = Annotated[Path, typer.Option("--out", help="The folder to write, new or
 SurveyOut = Annotated[
     Path | None, typer.Option("--out", help="Save the survey, for `plan --survey`.")
 ]
+Bench = Annotated[
+    bool, typer.Option("--bench", help="Measure processor, cards and disk; takes seconds.")
+]
+
+_NUMBERS = frozenset({"cores", "RAM", "GFLOP/s", "disk MB/s"})
 
 
 @app.command("resolve")
@@ -82,36 +96,47 @@ def probe_command(
     *,
     option: InventoryOption = None,
     out: SurveyOut = None,
+    bench: Bench = False,
     forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Ask the machines what they are; with --json, upstream's NodeCaps of each."""
     screen = Screen(as_json=as_json)
     with Lab(forks=forks) as lab, screen.progress() as say:
-        survey = probe(chosen(inventory, option), lab, say)
+        probed = probe(chosen(inventory, option), lab, say, bench=bench)
     if out is not None:
-        save_survey(survey, out)
+        save_survey(probed.survey, out)
     if as_json:
-        screen.document(_document(survey))
+        screen.document(_document(probed))
     else:
-        screen.results.print(_hosts(survey))
-    for name, why in survey.failed.items():
+        screen.results.print(_hosts(probed.survey, bench=bench))
+    for notice in probed.notices:
+        screen.notes.out(f"{notice.severity}: {notice}", highlight=False)
+    for name, why in probed.failed.items():
         screen.notes.out(f"error: {name}: {why}", highlight=False)
-    return 4 if survey.failed else 0
+    return 4 if probed.failed else 0
 
 
-def _document(survey: Survey) -> dict[str, object]:
+def _document(probed: Probed) -> dict[str, object]:
+    survey = probed.survey
     hosts = {name: json.loads(capabilities(facts).line()) for name, facts in survey.hosts.items()}
-    return {"hosts": hosts, "failed": dict(survey.failed)}
+    notices = [finding_document(one) for one in probed.notices]
+    return {"hosts": hosts, "failed": dict(survey.failed), "notices": notices}
 
 
-def _hosts(survey: Survey) -> Table:
+def _hosts(survey: Survey, *, bench: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("host", "system", "cores", "RAM", "devices", "python", "numpy", "launch"):
-        table.add_column(title, justify="right" if title in ("cores", "RAM") else "left")
+    titles = ("host", "system", "cores", "RAM", "devices", "python", "numpy", "launch")
+    for title in titles + (("GFLOP/s", "disk MB/s") if bench else ()):
+        table.add_column(title, justify="right" if title in _NUMBERS else "left")
     for name, facts in survey.hosts.items():
-        table.add_row(name, *_cells(facts))
+        table.add_row(name, *_cells(facts), *(_speeds(facts) if bench else ()))
     return table
+
+
+def _speeds(facts: HostFacts) -> tuple[str, ...]:
+    speeds = (facts.hardware.gflops, facts.hardware.io_mbps)
+    return tuple(f"{speed:.0f}" if speed else "not measured" for speed in speeds)
 
 
 def _cells(facts: HostFacts) -> tuple[str, ...]:

@@ -39,6 +39,8 @@ COMMANDS: Mapping[str, str] = {
     "stop": "change",
     "restart": "change",
     "destroy": "change",
+    "rollback": "rollback",
+    "unlock": "unlock",
     "resolve": "compile",
     "render": "compile",
     "probe": "compile",
@@ -84,7 +86,7 @@ class LazyGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            raise Interrupted("interrupted") from error
+            raise Interrupted(str(error) or "interrupted") from error
 
 
 app = typer.Typer(

@@ -81,7 +81,9 @@ def _draw(status: Status, doing: Doing) -> None:
 def _sentence(doing: Doing) -> str:
     waiting = ", ".join(doing.waiting[:WAITING_SHOWN])
     more = len(doing.waiting) - WAITING_SHOWN
-    tail = f", waiting for {waiting}" if waiting else ""
+    tail = (f", {doing.note}" if doing.note else "") + (
+        f", waiting for {waiting}" if waiting else ""
+    )
     return f"{doing.stage}: {doing.done}/{doing.total}{tail}" + (
         f" and {more} more" if more > 0 else ""
     )

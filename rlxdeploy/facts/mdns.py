@@ -10,8 +10,8 @@ from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 
 from rlxdeploy.model.survey import Interface, Network
 
-NODE = "_rlx-node._tcp.local."
-SERVICES = ("_rlx-coord._udp.local.", "_ssh._tcp.local.", NODE)
+SSH, NODE = "_ssh._tcp.local.", "_rlx-node._tcp.local."
+SERVICES = ("_rlx-coord._udp.local.", SSH, NODE)
 
 # Made for containers and virtual machines: nobody else's machine answers there.
 _MADE = ("veth", "docker", "br-", "virbr", "cni")
@@ -60,7 +60,8 @@ def sort_out(answers: Iterable[Announced], asked: Sequence[Interface]) -> Heard:
     own = {ip_interface(text).ip for one in asked for text in one.addresses}
     hosts: dict[str, Announced] = {}
     dropped = []
-    for answer in sorted(answers, key=lambda one: (one.instance, one.service)):
+    # Of a host's services SSH counts first: its port is the one to dial.
+    for answer in sorted(answers, key=lambda one: (one.service != SSH, one.instance, one.service)):
         near = [
             text
             for text in sorted(map(ip_address, answer.addresses), key=lambda ip: (ip.version, ip))

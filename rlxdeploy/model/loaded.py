@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from rlxdeploy.errors import Finding, Place
+from rlxdeploy.model.found import Found
 from rlxdeploy.model.inventory import Inventory
 from rlxdeploy.model.locate import KeyPath, Position
 
@@ -27,7 +28,8 @@ def spelled(path: KeyPath) -> str:
 class Loaded:
     """An inventory and its file; *path* is absolute, *shown* is the file as the person named it.
 
-    *places* holds every key that the file writes.
+    *places* holds every key that the file writes.  *found* are the nodes of `[discover]`, by their
+    index: their keys stand where its keys do.
     """
 
     path: PurePath
@@ -35,6 +37,7 @@ class Loaded:
     inventory: Inventory
     places: Mapping[KeyPath, Position]
     notices: tuple[Finding, ...] = ()
+    found: Mapping[int, Found] = field(default_factory=dict)
 
     @property
     def job(self) -> str:

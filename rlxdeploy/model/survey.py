@@ -6,6 +6,8 @@ Every value is plain data, so that `plan --survey FILE` compiles the same bytes 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rlxdeploy.errors import Finding
+from rlxdeploy.model.found import Found
 from rlxdeploy.model.host import Host
 
 FORMAT_VERSION = 1
@@ -213,10 +215,13 @@ class Survey:
     """Facts of the hosts that answered, and the reason of each that did not, by host name.
 
     *names* are the host names in `addr` with the addresses that the controller's resolver has for
-    them, none where it has none.
+    them, none where it has none.  *found* are the hosts that `[discover]` led to, in the order in
+    which they become nodes, and *notices* what else there is to say about the search.
     """
 
     hosts: Mapping[str, HostFacts]
     failed: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    found: tuple[Found, ...] = ()
+    notices: tuple[Finding, ...] = ()
     format_version: int = FORMAT_VERSION

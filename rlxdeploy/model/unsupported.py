@@ -47,9 +47,6 @@ NOT_BUILT: Final = (
     Row(("job", "wire"), _is_one_of(Wire.NATIVE)),
     Row(("job", "security"), _is_one_of(Security.PSK, Security.TLS)),
     Row(("runtime", "provision"), _is_one_of(Provision.AUTO)),
-    Row(("discover", "ssh_hosts"), bool),
-    Row(("discover", "subnet")),
-    Row(("discover", "mdns"), bool),
     Row(("discover", "advertise"), bool),
 )
 

@@ -57,8 +57,7 @@ def _ports(dialled: Sequence[Stand], data_port: int, report: Report) -> Iterator
     """Yield each rank's port: of those that share machine and base, the k-th gets base + k."""
     counts: dict[tuple[str, int], int] = {}
     for stand in dialled:
-        written = stand.entry.addr.port if stand.entry.addr else None
-        base = written or data_port
+        base = stand.entry.port or data_port
         count = counts.get((stand.machine, base), 0)
         counts[stand.machine, base] = count + 1
         said = report.loaded.origin(_port_key(stand))
@@ -73,8 +72,9 @@ def _origin(stand: Stand, report: Report) -> str:
 
 
 def _port_key(stand: Stand) -> KeyPath:
-    written = stand.entry.addr and stand.entry.addr.port
-    return stand.entry.key("addr") if written else ("network", "data_port")
+    if stand.entry.port is None:
+        return ("network", "data_port")
+    return stand.entry.key("addr") if stand.entry.addr else ("discover", "port")
 
 
 def _warn_of_nat(stand: Stand, settled: Settled, report: Report) -> None:

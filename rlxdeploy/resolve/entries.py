@@ -15,7 +15,8 @@ CONTROLLER = "local"
 class Entry:
     """One node: *index* counts in the inventory, *name* is unique and for people.
 
-    *principal* is the node that a promoted standby takes over from.
+    *principal* is the node that a promoted standby takes over from; *port* is the first one its
+    ranks are to listen on, None where nobody wrote any.
     """
 
     index: int
@@ -23,6 +24,7 @@ class Entry:
     node: Node
     host: Host
     principal: "Entry | None" = None
+    port: int | None = None
 
     @property
     def addr(self) -> HostPort | None:
@@ -51,8 +53,17 @@ def entries(loaded: Loaded) -> tuple[Entry, ...]:
         base = node.name or node.ssh or CONTROLLER
         names[base] = count = names.get(base, 0) + 1
         name = base if count == 1 else f"{base}#{count}"
-        found.append(Entry(index, name, node, host_of(node)))
+        found.append(Entry(index, name, node, host_of(node), port=_port(loaded, index)))
     return tuple(found)
+
+
+def _port(loaded: Loaded, index: int) -> int | None:
+    """Return the port written for a node: in its `addr`, or in `[discover]` for a found one."""
+    addr = loaded.inventory.node[index].addr
+    if addr is not None and (port := parse_address(addr).port):
+        return port
+    asked = index in loaded.found and loaded.written(("discover", "port"))
+    return loaded.inventory.discover.port if asked else None
 
 
 def host_of(node: Node) -> Host:

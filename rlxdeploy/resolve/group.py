@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rlxdeploy.errors import Unreachable
+from rlxdeploy.errors import Severity, Unreachable
 from rlxdeploy.model.survey import HostFacts, Network, Survey
 from rlxdeploy.model.vocabulary import Role
 from rlxdeploy.resolve.candidates import Address, plain_address
@@ -63,8 +63,7 @@ def group(
     present = _present(cast, survey, report, skip_unreachable=skip_unreachable)
     _tell_of_roles(cast, survey, report)
     active = [entry for entry in present if entry.node.role.has_rank]
-    if not active:
-        report.error(("node",), "no node with a rank is left")
+    _check_counts(active, report)
     machines = {entry.index: _machine(entry, survey, same, controller) for entry in active}
     for entry in active:
         _check_local(entry, survey, controller, report)
@@ -76,6 +75,23 @@ def group(
         merged=same,
         absent=tuple(one.name for one in cast if one.node.role.has_rank and one not in present),
     )
+
+
+def _check_counts(active: list[Entry], report: Report) -> None:
+    """Hold found nodes to the numbers written; written ones alone have been counted already."""
+    job, discover = report.loaded.inventory.job, report.loaded.inventory.discover
+    if not active:
+        said = report.loaded.notices
+        report.errors += (one for one in said if one.severity is Severity.WARNING)
+        what = "no node with a rank is left" + ("" if discover.is_empty else " or was found")
+        report.error(("node",), what)
+    if discover.is_empty:
+        return
+    if job.expect is not None and len(active) != job.expect:
+        names = ", ".join(entry.name for entry in active)
+        report.error(("job", "expect"), f"{job.expect} expected, {len(active)} found: {names}")
+    if job.min_nodes is not None and len(active) < job.min_nodes:
+        report.error(("job", "min_nodes"), f"{job.min_nodes} wanted, {len(active)} found")
 
 
 def addresses_of(entry: Entry, controller: Controller) -> tuple[Address, ...]:

@@ -1,5 +1,7 @@
 """From the inventory to the machines to survey, with what this job has to know of each."""
 
+from dataclasses import replace
+
 from rlxdeploy.errors import CompileError
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.targets import Enquiry, Target, Targets
@@ -13,11 +15,11 @@ LAST_PORT = 65535
 HOME = "~"
 
 
-def targets(loaded: Loaded, interpreter: str = "python3") -> Targets:
+def targets(loaded: Loaded, interpreter: str = "python3", *, bench: bool = False) -> Targets:
     """Return one target a machine: the controller for nodes without `ssh`, an alias otherwise.
 
-    *interpreter* is the one that runs rlxdeploy.  Unmanaged nodes are not asked.  Raises
-    CompileError for an alias that reads like the controller.
+    *interpreter* is the one that runs rlxdeploy; with *bench* the machines are measured.  Unmanaged
+    nodes are not asked.  Raises CompileError for an alias that reads like the controller.
     """
     by_host: dict[str, list[Entry]] = {}
     for entry in entries(loaded):
@@ -28,9 +30,10 @@ def targets(loaded: Loaded, interpreter: str = "python3") -> Targets:
         if entry.node.managed:
             by_host.setdefault(entry.host.name, []).append(entry)
     asked = asked_pythons(loaded, interpreter)
-    return Targets(
-        tuple(_target(loaded, found, interpreter, asked[host]) for host, found in by_host.items())
-    )
+    found = [_target(loaded, few, interpreter, asked[host]) for host, few in by_host.items()]
+    if bench:
+        found = [replace(one, enquiry=replace(one.enquiry, bench=True)) for one in found]
+    return Targets(tuple(found))
 
 
 def asked_pythons(loaded: Loaded, interpreter: str) -> dict[str, str]:
@@ -70,7 +73,7 @@ def _ports(found: list[Entry], data_port: int) -> tuple[int, ...]:
     """Return the ports that the ranks on one machine can come to listen on."""
     slots: dict[int, int] = {}
     for entry in found:
-        base = (entry.addr.port if entry.addr else None) or data_port
+        base = entry.port or data_port
         slots[base] = slots.get(base, 0) + entry.node.slots
     ports = (base + count for base, total in slots.items() for count in range(total))
     return tuple(port for port in ports if port <= LAST_PORT)

@@ -48,7 +48,7 @@ def test_a_probe_holds_the_look_ups_and_the_free_space(tmp_path: Path) -> None:
     """A name without an address is there too, and the home's space where no folder is written."""
     path = saved(tmp_path).inventory
     with Lab() as lab:
-        survey = probe(path, lab, nobody)
+        survey = probe(path, lab, nobody).survey
 
     assert survey.names == {"rank-0.invalid": ()}
     assert capabilities(survey.hosts["local"]).disk_free > 0

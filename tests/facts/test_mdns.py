@@ -2,10 +2,8 @@
 
 import pytest
 
-from rlxdeploy.facts.mdns import Announced, askable, named, sort_out
+from rlxdeploy.facts.mdns import SSH, Announced, askable, named, sort_out
 from rlxdeploy.model.survey import Interface, Network
-
-SSH = "_ssh._tcp.local."
 
 
 def interface(name: str, *addresses: str, kind: str = "", up: bool = True) -> Interface:
@@ -66,10 +64,10 @@ def test_only_addresses_on_a_link_that_was_asked_are_believed(
 
 
 def test_a_host_with_two_services_is_one() -> None:
-    """Instances at one address are one host, called by the first of its names."""
+    """Instances at one address are one host, and its SSH is the one that counts."""
     both = [
-        Announced("_rlx-node._tcp.local.", "zeta", ("10.0.5.7",), 29500),
-        Announced(SSH, "alpha", ("10.0.5.7",), 22),
+        Announced("_rlx-node._tcp.local.", "alpha", ("10.0.5.7",), 29500),
+        Announced(SSH, "zeta", ("10.0.5.7",), 22),
     ]
 
     assert sort_out(both, [LAN]).hosts == {"10.0.5.7": both[1]}

@@ -1,7 +1,10 @@
 """The scan on wires: hosts on the controller's own subnet, and a subnet behind a router."""
 
 import json
+import re
+import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,7 +58,7 @@ def ip(namespace: str, *commands: str) -> None:
     run(("ip", "-n", namespace, "-batch", "-"), stdin="\n".join(commands) + "\n")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def hole(fleet: Fleet) -> Iterator[None]:
     """Give a router on the lan behind which only three addresses of a /16 live."""
     name, switch = f"{fleet.token}-hole", f"{fleet.token}-switch-lan"
@@ -117,3 +120,21 @@ def test_an_on_link_16_is_paced_and_says_so_first(fleet: Fleet) -> None:
         assert said["tried"] == 0
     finally:
         ip(switch, "address delete 10.79.0.1/16 dev br0")
+
+
+@pytest.mark.usefixtures("hole")
+def test_ctrl_c_says_what_was_found_so_far(fleet: Fleet, tmp_path: Path) -> None:
+    """The command ends with 130, and names whom it has found by then."""
+    inventory = tmp_path / "inventory.toml"
+    inventory.write_text(f'[discover]\nsubnet = "{HOLE}"\n')
+    process = fleet.spawn(("rlxdeploy", "plan", str(inventory)))
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("scan: 0/65534, 0 hosts found")
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert re.search(
+        r"interrupted \(\d+ of 65534 connects tried\); found so far: 10\.78\.0\.1", said
+    )

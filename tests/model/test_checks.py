@@ -268,9 +268,6 @@ NOT_BUILT = {
         "t:2:1: job.security: not supported yet",
     ),
     "TLS": ('[job]\nsecurity = "tls"\n[[node]]', "t:2:1: job.security: not supported yet"),
-    "a scan": ('[discover]\nsubnet = "10.0.0.0/24"', "t:2:1: discover.subnet: not supported yet"),
-    "listed hosts": ('[discover]\nssh_hosts = ["a"]', "t:2:1: discover.ssh_hosts: not supp"),
-    "mDNS": ("[discover]\nmdns = true", "t:2:1: discover.mdns: not supported yet"),
     "provision": ('[runtime]\nprovision = "auto"\n[[node]]', "t:2:1: runtime.provision: not supp"),
     "the default wire off loopback": (
         '[[node]]\naddr = "10.0.0.5"',
@@ -299,7 +296,7 @@ def test_a_key_that_is_not_built_yet_is_refused_where_it_is_written(
         '[job]\nuser = "ml"\nlaunch = "systemd"\n[ssh]\nforks = 2\n[[node]]\nssh = "a"',
         "[job]\nmin_nodes = 1\n[[node]]",
         '[job]\nlaunch = "systemd-user"\n[[node]]\nmanaged = false',
-        "[discover]\nport = 9100\nmdns = false\nssh_hosts = []\n[[node]]",
+        '[discover]\nport = 9100\nmdns = true\nssh_hosts = ["a"]\nsubnet = "10.0.5.0/24"',
         '[job]\ntopology = "star"\n[[node]]\naddr = "127.0.0.1"\n[[node]]\naddr = "10.0.0.5"',
     ],
 )

@@ -80,5 +80,7 @@ def test_a_saved_survey_is_plain_to_read() -> None:
         "hosts": {},
         "failed": {"gerät": "stumm"},
         "names": {},
+        "found": [],
+        "notices": [],
     }
     assert "gerät" in text

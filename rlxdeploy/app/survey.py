@@ -1,0 +1,110 @@
+"""The machines of a job and what they say: written, found and remembered ones."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from rlxdeploy.app.discover import discover
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.say import Doing, Say
+from rlxdeploy.edge.files import read_text
+from rlxdeploy.edge.gather import looked_up
+from rlxdeploy.edge.record import read_record
+from rlxdeploy.edge.survey import survey_hosts
+from rlxdeploy.errors import HostError, Untrusted
+from rlxdeploy.facts.script import Patience
+from rlxdeploy.model.codec import load_survey
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.record import HostRecord
+from rlxdeploy.model.survey import Survey
+from rlxdeploy.model.targets import Enquiry, Target, Targets
+from rlxdeploy.model.vocabulary import Become
+from rlxdeploy.resolve.controller import names_to_look_up
+from rlxdeploy.resolve.discovery import (
+    Sifted,
+    asked_again,
+    excluded,
+    gently,
+    names_excluded,
+    settled,
+    with_nodes,
+)
+from rlxdeploy.resolve.targets import targets
+
+# Loading numpy or torch from a cold disk takes half a minute, reading 64 MiB from a slow one more.
+_MEASURING = Patience(quick=4.0, slow=90.0)
+
+
+def surveyed(
+    loaded: Loaded, saved: Path | None, lab: Lab, say: Say, *, bench: bool = False
+) -> tuple[Loaded, Survey]:
+    """Return the saved survey, or ask every machine of the job, written and found.
+
+    The inventory comes back with a node for each found host that is to be one.
+    """
+    survey = _asked(loaded, lab, say, bench=bench) if saved is None else read_survey(saved)
+    return settled(loaded, survey, excluded(loaded, survey.names)), survey
+
+
+def _asked(loaded: Loaded, lab: Lab, say: Say, *, bench: bool) -> Survey:
+    """Search, and ask everybody; found hosts first without sudo, then those that will be nodes."""
+    search = Sifted() if loaded.inventory.discover.is_empty else discover(loaded, lab, say)
+    whole = with_nodes(loaded, search.found)
+    strangers = {one.ssh for one in search.found} - {one.host.name for one in _recorded(loaded)}
+    first = ask(gently(whom(whole, lab, bench=bench), strangers), lab, say)
+    names = (*names_to_look_up(whole), *names_excluded(loaded))
+    survey = replace(
+        first, names=looked_up(names), found=tuple(search.found), notices=tuple(search.notices)
+    )
+    chosen = settled(loaded, survey, excluded(loaded, survey.names))
+    again = asked_again(whom(chosen, lab, bench=bench), survey, strangers)
+    if not again.targets:
+        return survey
+    second = ask(again, lab, say)
+    hosts = {name: facts for name, facts in survey.hosts.items() if name not in second.failed}
+    return replace(
+        survey, hosts=hosts | {**second.hosts}, failed={**survey.failed, **second.failed}
+    )
+
+
+def whom(loaded: Loaded, lab: Lab, *, bench: bool = False) -> Targets:
+    """Return the machines of the inventory, then those that only the record still names.
+
+    With *bench* those of the inventory are measured, too.
+    """
+    written = targets(loaded, lab.interpreter, bench=bench)
+    names = {target.host.name for target in written.targets}
+    sudo = loaded.inventory.ssh.become is not Become.NONE
+    left = tuple(
+        Target(one.host, Enquiry(job=loaded.job, sudo=sudo))
+        for one in _recorded(loaded)
+        if one.host.name not in names
+    )
+    return Targets((*written.targets, *left), written.notices)
+
+
+def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
+    """Survey every target; one that does not answer is in `failed` with its reason."""
+    names = tuple(target.host.name for target in whom.targets)
+    say(Doing("survey", 0, len(names), names))
+    limits = lab.limits
+    if any(target.enquiry.bench for target in whom.targets):
+        limits = replace(limits, patience=_MEASURING)
+    outcomes = survey_hosts(whom, lab.open_session, limits, lab.stop)
+    say(Doing("survey", len(outcomes.done), len(names), tuple(outcomes.failed)))
+    return Survey(outcomes.done, {name: _why(error) for name, error in outcomes.failed.items()})
+
+
+def read_survey(path: Path) -> Survey:
+    """Return a survey that was saved; raises InventoryError where it cannot be read as one."""
+    return load_survey(read_text(path).content, str(path))
+
+
+def _recorded(loaded: Loaded) -> tuple[HostRecord, ...]:
+    """Return the hosts that the last apply touched."""
+    record = read_record(Path(loaded.path), loaded.job)
+    return record.hosts if record else ()
+
+
+def _why(error: HostError) -> str:
+    trust = "not trusted: " if isinstance(error, Untrusted) else ""
+    return f"{trust}{error.doing}: {error.why}" + (f" ({error.remedy})" if error.remedy else "")
