@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List
 
 import numpy as np
 import pytest
 
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.group import ProcessGroup
-from rlxdeploy.runtime.limits import Limits
-from tests.runtime.cluster import KINDS, TCP_MESH, TCP_STAR, Cluster, Kind, start
+from tests.runtime.cluster import KINDS, Cluster, start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +26,7 @@ NUMPY: Dict[ReduceKind, Callable[..., Any]] = {
 
 @pytest.fixture(
     scope="module",
-    params=[(kind, world) for kind in KINDS for world in range(1, 6)],
+    params=[(kind, world) for kind in KINDS for world in (1, 2, 3, 5)],
     ids=lambda param: f"{param[0].name}-{param[1]}",
 )
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
@@ -196,29 +195,3 @@ def test_arguments_no_group_can_carry_out_change_nothing(cluster: Cluster) -> No
     world = len(cluster.groups)
 
     assert [result.tolist() for result in cluster.run(misuse)] == [[world] * 2] * world
-
-
-@pytest.mark.parametrize("world", range(2, 6))
-@pytest.mark.parametrize("kind", [TCP_MESH, TCP_STAR], ids=lambda kind: kind.name)
-def test_progress_does_not_depend_on_the_kernels_buffers(kind: Kind, world: int) -> None:
-    """With 4 KiB of kernel buffer on either side every collective of big arrays still ends."""
-    cluster = start(kind, world, Limits(socket_buffer=4096))
-
-    def work(group: ProcessGroup) -> Tuple[NDArray[Any], NDArray[Any]]:
-        array = filled(group.rank, 60_000)
-        whole = group.all_gather(array)
-        group.all_reduce(array)
-        group.broadcast(array, group.world - 1)
-        group.barrier()
-        other = group.rank ^ 1
-        if other < group.world and (group.fully_linked or 0 in (group.rank, other)):
-            group.send(other, 3, array)
-            group.recv(other, 3, array)
-        return whole, array
-
-    results = cluster.run(work)
-    expected = inputs(world, 60_000)
-    for stacked, total in results:
-        np.testing.assert_array_equal(stacked, expected)
-        np.testing.assert_allclose(total, expected.sum(axis=0), rtol=1e-4, atol=1e-4)
-    cluster.close()
