@@ -107,28 +107,34 @@ def _stays(error: HostError) -> HostError:
 
 def _gone_back(applied: Applied, survey: Survey, carried: Carried, voice: Voice) -> Applied:
     """Tell every host to go back, and wait until the group that was there before has formed."""
-    plan, watched = applied.plan, applied.watched
+    back = taken_back(applied.plan, survey, carried, voice, applied.watched)
+    failed = {**back.failed, **applied.failed}
+    return replace(applied, failed=failed, back=back.back, again=back.watched)
+
+
+def taken_back(
+    plan: Plan, survey: Survey, carried: Carried, voice: Voice, last: Watched | None = None
+) -> Applied:
+    """Tell every host to go back, and wait for what it started; *last* is how ranks were seen."""
+    if not carried.went:
+        return Applied(plan, went=False, failed=carried.outcomes.failed)
     voice.run.stage("go back")
     told = carried.revert()
     states = dict(voice.run.states())
     for name, back in told.done.items():
-        states[name] = HostState(
-            back.release, back.ranks, "gone back" if back.release else "cleared"
-        )
+        words = "gone back" if back.release else "cleared"
+        states[name] = HostState(back.release, back.ranks, words)
     for name, error in told.failed.items():
         states[name] = replace(states[name], state=f"{states[name].state} ({error.why})")
     before = dict(_starts(plan, survey))
-    before |= {rank: seen.since for rank, seen in watched.ranks.items()} if watched else {}
-    rows = tuple(
-        _again(plan, name, rank) for name, back in told.done.items() for rank in back.ranks
-    )
-    again = None
+    before |= {rank: seen.since for rank, seen in last.ranks.items()} if last else {}
+    rows = [_again(plan, name, rank) for name, back in told.done.items() for rank in back.ranks]
+    watched = None
     if rows:
         former = replace(plan, ranks=tuple(sorted(rows, key=lambda row: row.rank)))
-        again = _join(former, before, voice.lab, voice.say)
-        voice.run.stage("joined again" if again.ok else "not joined again")
-    failed = {**told.failed, **applied.failed}
-    return replace(applied, failed=failed, back=states, again=again)
+        watched = _join(former, before, voice.lab, voice.say)
+        voice.run.stage("joined again" if watched.ok else "not joined again")
+    return Applied(plan, went=True, failed=told.failed, watched=watched, back=states)
 
 
 def _again(plan: Plan, host: str, rank: int) -> RankRow:

@@ -69,6 +69,18 @@ def sites(loaded: Loaded, survey: Survey) -> Mapping[str, Site]:
     return {name: site for name, site in found.items() if name in survey.hosts}
 
 
+def locked_sites(loaded: Loaded, survey: Survey) -> Mapping[str, Site]:
+    """Return where the job is locked: where it lies, or where the first apply would put it."""
+    known = sites(loaded, survey)
+    locked = {name: facts for name, facts in survey.hosts.items() if facts.job.locked_by}
+    return {name: known.get(name) or _likely(loaded, facts) for name, facts in locked.items()}
+
+
+def _likely(loaded: Loaded, facts: HostFacts) -> Site:
+    launch = Launch(facts.platform.launches[0])
+    return Site(facts.host, tree(loaded.job, launch, facts.platform), launch)
+
+
 def whoami() -> str:
     """Return the login name, or the number of the user where it has none."""
     try:

@@ -16,7 +16,13 @@ from rlxdeploy.plan.text import Tone, plan_lines
 
 SOME_FAILED = 3
 
-_DONE = {"apply": "applied", "stop": "stopped", "restart": "restarted", "destroy": "destroyed"}
+_DONE = {
+    "apply": "applied",
+    "stop": "stopped",
+    "restart": "restarted",
+    "destroy": "destroyed",
+    "rollback": "rolled back",
+}
 
 _STYLES: Mapping[Tone, str] = {
     Tone.HEAD: "bold",
@@ -94,7 +100,7 @@ def _show_blamed(screen: Screen, blamed: Blamed) -> None:
 
 def _verdict(applied: Applied, verb: str) -> str:
     watched, plan = applied.watched, applied.plan
-    if applied.back:
+    if applied.back and not applied.ok:
         return _went_back(applied)
     if watched is None:
         return _carried(applied, verb)
@@ -112,7 +118,7 @@ def _went_back(applied: Applied) -> str:
     formed = (
         f"the group did not form (after {watched.waited:.1f} s)" if watched else "a host failed"
     )
-    whole = not any(name in applied.back for name in applied.failed)
+    whole = all(one.state in ("gone back", "cleared") for one in applied.back.values())
     if again is None:
         left = "the hosts are as they were" if whole else "not every host is as it was"
     elif again.ok:
@@ -150,7 +156,8 @@ def _host(applied: Applied, name: str) -> dict[str, object]:
         said = {"doing": error.doing, "why": error.why, "remedy": error.remedy}
         return {"ok": False, **said, **came_to}
     changed = applied.went and not applied.plan.hosts[name].empty
-    return {"ok": state is None, "changed": changed and state is None, **came_to}
+    ok = state is None or applied.ok
+    return {"ok": ok, "changed": changed and ok, **came_to}
 
 
 def _blamed(blamed: Blamed) -> dict[str, object]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import assert_never
 
 from rlxdeploy.model.files import HostFiles
-from rlxdeploy.model.plan import HostPlan
+from rlxdeploy.model.plan import HostPlan, Site
 from rlxdeploy.model.step import (
     InstallFile,
     MarkDeployment,
@@ -94,6 +94,12 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
         ]
     )
     return Script(_privileged(part, deeds, terms), bytes(payload.data), part.go, part.confirm)
+
+
+def compose_unlock(site: Site, terms: Terms) -> str:
+    """Return the script that frees the job's lock, ending whoever holds it."""
+    part = HostPlan(site.host, site.tree, site.launch)
+    return _privileged(part, "\n".join([*_deeds(part, terms), "end_holder", ""]), terms)
 
 
 def _deeds(part: HostPlan, terms: Terms) -> Iterator[str]:

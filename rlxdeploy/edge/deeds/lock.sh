@@ -46,3 +46,15 @@ lock() {
 }
 
 unlock() { rm -f "$home/lock"; locked=; }
+
+end_holder() { # somebody wants the lock free: asked to end, the holder undoes what it may
+  [ -e "$home/lock" ] || { say unlocked; exit 0; }
+  holder=$(value by "$home/lock"); pid=$(value pid "$home/lock")
+  ! holder_lives "$home/lock" || kill -TERM "$pid"
+  turns=0
+  while holder_lives "$home/lock" && [ "$turns" -lt 100 ]; do turns=$((turns + 1)); nap; done
+  ! holder_lives "$home/lock" || kill -KILL "$pid"
+  [ ! -e "$home/lock" ] || drop_stale "$home/lock"
+  say unlocked "$holder, pid $pid"
+  exit 0
+}

@@ -1,0 +1,57 @@
+"""`rollback`: back to an earlier release."""
+
+from typing import Annotated
+
+import typer
+
+from rlxdeploy.app.apply import begin
+from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.rollback import roll_back, rolling_back
+from rlxdeploy.cli.interrupt import in_good_order
+from rlxdeploy.cli.options import (
+    Forks,
+    InventoryOption,
+    JoinTimeout,
+    Json,
+    Yes,
+    chosen,
+    confirm,
+)
+from rlxdeploy.cli.screen import Screen
+from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
+
+app = typer.Typer()
+
+Release = Annotated[
+    str, typer.Argument(metavar="RELEASE", help="Where to go back to; by default the one before.")
+]
+
+
+@app.command("rollback")
+def rollback_command(
+    release: Release = "",
+    *,
+    option: InventoryOption = None,
+    join_timeout: JoinTimeout = None,
+    forks: Forks = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> int:
+    """Have every host at an earlier release again, and wait until the group has formed.
+
+    Three releases are kept; one that no host has is refused with those that there are.
+    """
+    screen, path = Screen(as_json=as_json), chosen(None, option)
+    resume = f"rlxdeploy rollback {release} -i {path}".replace("  ", " ")
+    with in_good_order(screen, resume) as watch, Lab(forks=forks) as lab:
+        with screen.progress() as say:
+            wanted = rolling_back(path, release, lab, say, join_timeout=join_timeout)
+        show_plan(screen, wanted.plan, diff=False)
+        confirm(screen, "Go back?", yes=yes)
+        watch.run = begin("rollback", wanted.plan, path)
+        with screen.progress() as say:
+            done = roll_back(wanted, lab, say, watch.run)
+    if as_json:
+        screen.document(applied_document(done, "rollback"))
+    show_applied(screen, done, "rollback")
+    return exit_of(done)
