@@ -16,7 +16,8 @@ from rlxdeploy.runtime.link.sockets import is_loopback, shrink, why
 
 # The table of /proc/net, and the state in it that keeps others out.
 _TCP, _UDP = ("tcp", "0A"), ("udp", "07")
-_BACKLOG = 128
+# A rank must find a place in the queue beside a scan.
+_BACKLOG = 1024
 
 
 def listen(address: Address, limits: Limits, *, open_net: bool) -> socket.socket:
