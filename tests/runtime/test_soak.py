@@ -1,0 +1,84 @@
+"""Random collectives among real processes, for long: right results, and nothing kept.
+
+`make soak` runs the long form, 50,000 calls a wire; the short one is among the other tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import List, NamedTuple
+
+import pytest
+
+from tests.runtime.cluster import environment, fresh_host, peers_on
+
+MIB = 1 << 20
+# What the allocator may keep of the biggest arrays, one more or less of them at a time.
+MOST_GROWTH = 2
+SEED = 20261130
+
+
+class Form(NamedTuple):
+    """How long, and on how much; *seconds* are how long a test may take."""
+
+    calls: int
+    most_bytes: int
+    seconds: float
+
+
+SHORT = Form(150, MIB // 2, 60.0)
+# 50,000 over 2 to 5 ranks in a mesh and in a star.
+LONG = Form(6250, 32 * MIB, 7200.0)
+
+
+def soak(wire: str, topology: str, world: int, form: Form) -> None:
+    """Let *world* ranks make the calls; fail with what they said if a result is wrong."""
+    peers = peers_on(fresh_host(), world)
+    words = [str(each) for each in (SEED + world, form.calls, form.most_bytes)]
+    ranks: List[subprocess.Popen[str]] = []
+    try:
+        for rank in range(world):
+            env = environment(rank, peers, topology, RLX_WIRE=wire)
+            del env["RLX_SPIN_US"]
+            ranks.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "tests.runtime.soak", *words],
+                    env={**os.environ, **env},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        for process in ranks:
+            out, err = process.communicate(timeout=form.seconds)
+            assert process.returncode == 0, err
+            grown = json.loads(out)
+            assert grown["descriptors"] == 0
+            assert grown["memory"] < MOST_GROWTH * form.most_bytes + 8 * MIB
+    finally:
+        for process in ranks:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize("wire", ["rlx", "native"])
+@pytest.mark.parametrize(("topology", "world"), [("mesh", 3), ("star", 4)])
+def test_random_collectives_are_right_and_keep_nothing(
+    wire: str, topology: str, world: int
+) -> None:
+    """Any operation, size, dtype and root, in any order: every result is checked whole."""
+    soak(wire, topology, world, SHORT)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("wire", ["rlx", "native"])
+@pytest.mark.parametrize("topology", ["mesh", "star"])
+@pytest.mark.parametrize("world", range(2, 6))
+def test_fifty_thousand_collectives_are_right_and_keep_nothing(
+    wire: str, topology: str, world: int
+) -> None:
+    """The same for sizes up to 32 MiB, 50,000 calls for each wire."""
+    soak(wire, topology, world, LONG)
