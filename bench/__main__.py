@@ -1,15 +1,18 @@
-"""`python -m bench`: run a benchmark; without a name, the collectives."""
+"""`python -m bench NAME`: run a benchmark; without a name, the collectives."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from bench.collectives import DOCUMENT, measure
 
+NAMES = ("collectives", "compile", "scan")
 NEEDED = ("mpi4py", "numpy", "torch")
 HOW = """\
 The collectives are measured against gloo (torch) and Open MPI, which this environment lacks:
@@ -22,26 +25,45 @@ The collectives are measured against gloo (torch) and Open MPI, which this envir
 def main() -> int:
     """Run what the command line asks for; 2 where the peers are not installed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("name", nargs="?", default="collectives", choices=["collectives"])
+    parser.add_argument("name", nargs="?", default="collectives", choices=NAMES)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds: a minute")
     parser.add_argument("--ranks", type=int, action="append", help="2 and 4 unless given")
     parser.add_argument(
         "--write", action="store_true", help=f"put the tables into {DOCUMENT.name}, too"
     )
     options = parser.parse_args()
-    if shutil.which("mpirun") is None or not all(map(importlib.util.find_spec, NEEDED)):
-        sys.stderr.write(HOW)
+    if lacking := _lacking(options.name):
+        sys.stderr.write(f"{lacking}\n")
         return 2
-    text = measure(options.ranks or [2, 4], quick=options.quick)
+    text = _measured(options)
     print(text)
     if options.write:
-        write(text, DOCUMENT)
+        write(options.name, text, DOCUMENT)
     return 0
 
 
-def write(text: str, document: Path) -> None:
-    """Replace the section of the document between its two marks."""
-    begin, end = "<!-- collectives: begin -->", "<!-- collectives: end -->"
+def _lacking(name: str) -> str:
+    """Return what the benchmark needs and this machine has not."""
+    if name == "scan":
+        return str(_module(name).unmet())
+    peers = shutil.which("mpirun") and all(map(importlib.util.find_spec, NEEDED))
+    return HOW if name == "collectives" and not peers else ""
+
+
+def _module(name: str) -> Any:  # noqa: ANN401 - one of our modules
+    # Imported when asked for: each needs packages that the others do not.
+    return importlib.import_module(f"bench.{name}")
+
+
+def _measured(options: argparse.Namespace) -> str:
+    if options.name != "collectives":
+        return str(_module(options.name).run())
+    return measure(options.ranks or [2, 4], quick=options.quick)
+
+
+def write(name: str, text: str, document: Path) -> None:
+    """Replace the section of the document between the two marks of the benchmark."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, _, rest = document.read_text(encoding="utf-8").partition(begin)
     _, _, after = rest.partition(end)
     document.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

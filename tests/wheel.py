@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CARRIED = ("tests", "inventories", "docs", "pyproject.toml", "README.md", "Makefile")
+CARRIED = ("tests", "bench", "inventories", "docs", "pyproject.toml", "README.md", "Makefile")
 
 
 def main() -> int:

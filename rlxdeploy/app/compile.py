@@ -1,7 +1,7 @@
 """From an inventory to how its hosts should be: read, survey, resolve, render."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
@@ -46,13 +46,16 @@ class Compiled:
     resolution: Resolution
     inputs: Inputs
 
+    _rendered: dict[int, RemoteFiles] = field(default_factory=dict, repr=False, compare=False)
     @property
     def loaded(self) -> Loaded:
         return self.inputs.loaded
 
     def files(self, generation: int) -> RemoteFiles:
         """Return how each host should be in *generation*; raises CompileError."""
-        return render(self.resolution, self.inputs, generation)
+        if generation not in self._rendered:
+            self._rendered[generation] = render(self.resolution, self.inputs, generation)
+        return self._rendered[generation]
 
 
 def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:

@@ -37,7 +37,11 @@ class Screen:
     def tell(self, text: str, style: str = "", *, failed: bool = False) -> None:
         """Print words for people, folded on a terminal; what has *failed* goes to stderr."""
         console = self.notes if failed else self.people
-        for line in folded(text, console.width if console.is_terminal else None):
+        if not console.is_terminal:
+            # Neither folded nor coloured, and a plan for two thousand hosts has many lines.
+            console.file.write(f"{text}\n")
+            return
+        for line in folded(text, console.width):
             console.print(Text(line, style=style))
 
     def document(self, content: Mapping[str, object]) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,13 @@ class RemoteFile:
     @cached_property
     def digest(self) -> str:
         """Return the sha256 of the content, in hex."""
-        return hashlib.sha256(self.content).hexdigest()
+        return _sha256(self.content)
+
+
+# The runtime archive goes to every host, and is a thousand times as long as all else there.
+@lru_cache(maxsize=16)
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rlxdeploy.errors import Finding
 from rlxdeploy.model.host import Host, Tree
@@ -88,7 +89,7 @@ class Placed:
     why: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resolution:
     """The group, settled: seats in rank order and the hosts they stand on, in inventory order.
 
@@ -117,4 +118,13 @@ class Resolution:
 
     def on(self, host: str) -> tuple[Seat, ...]:
         """Return the managed seats on *host*, in rank order."""
-        return tuple(seat for seat in self.seats if seat.host == host and seat.managed)
+        return self._by_host.get(host, ())
+
+    @cached_property
+    def _by_host(self) -> Mapping[str, tuple[Seat, ...]]:
+        # Every host asks for its own: looking through all seats each time is quadratic.
+        found: dict[str, list[Seat]] = {}
+        for seat in self.seats:
+            if seat.managed:
+                found.setdefault(seat.host, []).append(seat)
+        return {host: tuple(seats) for host, seats in found.items()}

@@ -1,7 +1,8 @@
 """One host's part of a plan: what changes on it, and the steps that bring it about."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from rlxdeploy.model.files import HostFiles, RemoteFiles
 from rlxdeploy.model.plan import Change, HostPlan, UnitAction
@@ -29,7 +30,7 @@ from rlxdeploy.plan.mark import deployment_mark, same_mark
 from rlxdeploy.plan.order import Order
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Epoch:
     """What the whole group does: all ranks *restart*, for these *causes*, or none does."""
 
@@ -38,8 +39,14 @@ class Epoch:
 
     def why(self, rank: int) -> str:
         """Return why *rank* starts: for a reason of its own, or since all do."""
-        own = ["it" + cause.why.removeprefix("'") for cause in self.causes if cause.rank == rank]
-        return "; ".join(own) or "every restart is one of the whole group"
+        return "; ".join(self._own.get(rank, ())) or "every restart is one of the whole group"
+
+    @cached_property
+    def _own(self) -> Mapping[int, list[str]]:
+        own: dict[int, list[str]] = {}
+        for cause in self.causes:
+            own.setdefault(cause.rank, []).append("it" + cause.why.removeprefix("'"))
+        return own
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rlxdeploy.errors import Severity, Unreachable
 from rlxdeploy.model.survey import HostFacts, Network, Survey
-from rlxdeploy.model.vocabulary import Role
+from rlxdeploy.model.vocabulary import Role, Topology
 from rlxdeploy.resolve.candidates import Address, plain_address
 from rlxdeploy.resolve.claims import Deployed, claims, reason
 from rlxdeploy.resolve.controller import Controller
@@ -14,6 +14,9 @@ from rlxdeploy.resolve.machines import lookalikes, merged
 from rlxdeploy.resolve.promote import NOBODY, Promotion, promoted
 from rlxdeploy.resolve.ranks import Claim, numbers
 from rlxdeploy.resolve.report import Report
+
+# Beyond it a mesh forms slowly, holds more sockets than most processes may, and fills PEERS.
+LARGE_MESH = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,10 @@ def group(
     cast = promoted(entries(report.loaded), promotion, report)
     present = _present(cast, survey, report, skip_unreachable=skip_unreachable)
     _tell_of_roles(cast, survey, report)
+    there = {entry.index for entry in present}
     active = [entry for entry in present if entry.node.role.has_rank]
     _check_counts(active, report)
+    _check_mesh(sum(entry.node.slots for entry in active), report)
     machines = {entry.index: _machine(entry, survey, same, controller) for entry in active}
     for entry in active:
         _check_local(entry, survey, controller, report)
@@ -73,7 +78,7 @@ def group(
         holders=tuple(one for one in present if one.node.role is Role.STANDBY and one.node.managed),
         networks=networks,
         merged=same,
-        absent=tuple(one.name for one in cast if one.node.role.has_rank and one not in present),
+        absent=tuple(one.name for one in cast if one.node.role.has_rank and one.index not in there),
     )
 
 
@@ -94,6 +99,17 @@ def _check_counts(active: list[Entry], report: Report) -> None:
         report.error(("job", "min_nodes"), f"{job.min_nodes} wanted, {len(active)} found")
 
 
+def _check_mesh(world: int, report: Report) -> None:
+    """Warn of a mesh in which every rank holds hundreds of connections."""
+    if report.loaded.inventory.job.topology is Topology.MESH and world > LARGE_MESH:
+        links = f"{world * (world - 1) // 2:,}"
+        what = (
+            f"{world:,} ranks in a mesh are {links} connections, and each rank has a PEERS of all"
+        )
+        remedy = 'write topology = "star" where all go through rank 0 anyway'
+        report.warning(("job", "topology"), what, remedy)
+
+
 def addresses_of(entry: Entry, controller: Controller) -> tuple[Address, ...]:
     """Return the addresses that the node's `addr` stands for, none without one."""
     if entry.addr is None:
@@ -108,7 +124,8 @@ def _present(
     """Return the nodes of *cast* that take part in this plan; draining ones do not."""
     wanted = [one for one in cast if one.node.role is not Role.DRAINING]
     silent = [one for one in wanted if one.node.managed and one.host.name not in survey.hosts]
-    present = [one for one in wanted if one not in silent]
+    absent = {one.index for one in silent}
+    present = [one for one in wanted if one.index not in absent]
     enough = report.loaded.inventory.job.min_nodes
     active = sum(one.node.role.has_rank for one in present)
     hosts = {one.host.name: survey.failed.get(one.host.name, "not surveyed") for one in silent}

@@ -1,0 +1,94 @@
+"""The scan of a /24 against nmap's connect scan, by turns: `python -m bench scan`.
+
+It needs root and the packages of a fleet, for real hosts on a private network, and nmap.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import statistics
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fleet.harness.fleet import Fleet, running_fleet
+from tests.fleet.harness.needs import unmet_need
+
+HOSTS = 24
+RUNS = 20
+SUBNET = "10.77.0.0/24"
+
+# Ours is timed from the first connect to the last answer, as nmap times itself.
+OURS = """
+import sys
+from ipaddress import ip_network
+from rlxdeploy.edge.here import own_network
+from rlxdeploy.edge.scan import scan
+from rlxdeploy.facts.sweep import sweep
+from rlxdeploy.model.host import Host
+found = scan(sweep(ip_network(sys.argv[1]), own_network(Host("local"))))
+print(found.seconds, *found.found)
+"""
+NMAP = ("nmap", "-sT", "-T5", "-n", "-p", "22", "--open", "-oG", "-", SUBNET)
+_TOOK = re.compile(r"scanned in ([0-9.]+) seconds")
+_UP = re.compile(r"^Host: (\S+) .*\b22/open/", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One scan: seconds, and the addresses found."""
+
+    seconds: float
+    found: frozenset[str]
+
+
+def unmet() -> str:
+    """Return what this machine lacks for the benchmark; nothing where all is there."""
+    return unmet_need() or ("" if shutil.which("nmap") else "nmap is not installed")
+
+
+def run(hosts: int = HOSTS, runs: int = RUNS) -> str:
+    """Scan a fleet of so many hosts by turns, and return the table."""
+    with running_fleet(lambda line: print(line, file=sys.stderr)) as fleet:
+        up = frozenset(host.address for host in fleet.hosts(hosts))
+        pairs = [(ours(fleet), nmap(fleet)) for _ in range(runs)]
+    mine, theirs = ([pair[side] for pair in pairs] for side in (0, 1))
+    rows = [
+        "| scanner | median s | fastest s | slowest s | hosts missed in all runs |",
+        "|---|---:|---:|---:|---:|",
+        _row("rlxdeploy", mine, up),
+        _row("nmap -sT -T5 -n -p 22", theirs, up),
+    ]
+    ratio = _median(theirs) / _median(mine)
+    told = f"{hosts} hosts up in {SUBNET}, {runs} runs by turns; {ratio:.1f} times as fast."
+    return "\n".join([*rows, "", told])
+
+
+def ours(fleet: Fleet) -> Sample:
+    """Scan with our own scanner, on the fleet's controller."""
+    root = str(Path(__file__).parents[1])
+    ran = fleet.controller((sys.executable, "-c", OURS, SUBNET), env={"PYTHONPATH": root})
+    seconds, *found = ran.stdout.split()
+    return Sample(float(seconds), frozenset(found))
+
+
+def nmap(fleet: Fleet) -> Sample:
+    """Scan with nmap, there too; it finds the controller itself as well, which does not count."""
+    said = fleet.controller(NMAP).stdout
+    took = _TOOK.search(said)
+    if took is None:
+        raise RuntimeError(f"nmap did not say how long it took: {said}")
+    return Sample(float(took[1]), frozenset(_UP.findall(said)) - {"10.77.0.1"})
+
+
+def _median(samples: list[Sample]) -> float:
+    return statistics.median(one.seconds for one in samples)
+
+
+def _row(name: str, samples: list[Sample], up: frozenset[str]) -> str:
+    seconds = [one.seconds for one in samples]
+    missed = sum(len(up - one.found) for one in samples)
+    return (
+        f"| {name} | {_median(samples):.2f} | {min(seconds):.2f} | {max(seconds):.2f} | {missed} |"
+    )
