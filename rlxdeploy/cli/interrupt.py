@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ class Watch:
         self._signals += 1
         if self._signals > 1:
             self._stop_at_once(number)
-        self.screen.tell("ending in good order; once more to stop at once", failed=True)
+        # Past the stream: the signal may have come in the middle of writing to it.
+        with suppress(OSError):
+            os.write(sys.stderr.fileno(), b"ending in good order; once more to stop at once\n")
         if number == signal.SIGTERM:
             raise Terminated("terminated")
         raise KeyboardInterrupt
@@ -52,6 +55,7 @@ class Watch:
             form = Form.DOCUMENT if self.screen.as_json else Form.WORDS
             with suppress(OSError, RuntimeError):
                 report_failure(error, form)
+                sys.stdout.flush()
         finally:
             # Threads that wait for hosts would hold an ordinary exit up.
             os._exit(128 + number)
