@@ -19,6 +19,8 @@ MIB = 1 << 20
 # What the allocator may keep of the biggest arrays, one more or less of them at a time.
 MOST_GROWTH = 2
 SEED = 20261130
+# Big arrays go back to the system when they are freed: what stays is kept on purpose, or lost.
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
 class Form(NamedTuple):
@@ -46,7 +48,7 @@ def soak(wire: str, topology: str, world: int, form: Form) -> None:
             ranks.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "tests.runtime.soak", *words],
-                    env={**os.environ, **env},
+                    env={**os.environ, **env, **MALLOC},
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
