@@ -6,58 +6,12 @@ import pty
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from tests.cli.desk import COMMAND, PATIENCE_S, Desk, until
-
-# The program by which a host can be told to be in a stage, and how it is called then.
-STAGES = {
-    "survey": ("nvidia-smi", "*"),
-    "stage": ("sync", "*payload* | *.tmp*"),
-    "go": ("touch", "*/releases/*"),
-    "confirm": ("ls", "-1t*"),
-}
-_SLOW = """\
-#!/bin/sh
-case "$*" in {when}) echo >{mark}; sleep 3 ;; esac
-[ -x /usr/bin/{name} ] && exec /usr/bin/{name} "$@"
-exec /bin/{name} "$@"
-"""
-
-
-@dataclass
-class Slow:
-    """A desk where one stage takes its time, and says when it has begun."""
-
-    desk: Desk
-    stage: str
-
-    @property
-    def mark(self) -> Path:
-        return self.desk.folder / "begun"
-
-    def __enter__(self) -> Self:
-        name, when = STAGES[self.stage]
-        folder = self.desk.folder / "slow"
-        folder.mkdir()
-        (folder / name).write_text(_SLOW.format(when=when, mark=self.mark, name=name))
-        (folder / name).chmod(0o755)
-        self.quick = self.desk.environ["PATH"]
-        self.desk.environ["PATH"] = f"{folder}:{self.quick}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.desk.environ["PATH"] = self.quick
-
-    def begun(self, *arguments: str) -> subprocess.Popen[str]:
-        process = self.desk.start("apply", "--yes", *arguments)
-        until(self.mark.exists)
-        assert process.poll() is None
-        return process
+from tests.cli.slow import STAGES, Slow
 
 
 def last_words(desk: Desk) -> dict[str, Any]:
