@@ -157,11 +157,11 @@ class ProcessGroup(OneSided):
         All ranks end with the same bits.  Deterministic mode, on the rlx wire, sums float32 in
         float64; every rank must choose alike.
         """
-        if dtype is None and self._express(array, kind, timeout):
+        exact = self._deterministic if deterministic is None else deterministic
+        if dtype is None and not exact and self._express(array, kind, timeout):
             return array
         call = self._begin("all_reduce", timeout, whole=True)
         flat, elements = _reducible(array, dtype)
-        exact = self._deterministic if deterministic is None else deterministic
         chosen = ReduceKind(kind)
         self._guard(call, lambda: self._wire.all_reduce(flat, chosen, elements, call, exact=exact))
         write_back(flat, array)

@@ -7,6 +7,7 @@ a number.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Callable, Dict, Sequence
 
 import numpy as np
@@ -26,6 +27,9 @@ _UFUNCS: Dict[int, np.ufunc] = {
     Kind.MAX: np.fmax,
     Kind.MIN: np.fmin,
 }
+# What overflows becomes infinite, as in any sum of floats.  Where a program makes numpy raise, one
+# rank must not fail for what all ranks see; numpy raises only once the result is there.
+_NOTICES = (FloatingPointError, RuntimeWarning)
 # Three blocks of float32 and two of 16 bits stay in the L2 cache of a small core.
 _BLOCK = 16384
 _BF16_NAN = 0x7FC0
@@ -47,11 +51,16 @@ def make_fold(kind: int, dtype: int, *, exact: bool = False) -> Fold:
     mean = _mean_float if dtype in {Dtype.FLOAT32, Dtype.FLOAT64} else _mean_integer
 
     def fold(out: NDArray[Any], parts: Sequence[NDArray[Any]], ranks: int) -> None:
-        ufunc(parts[0], parts[1], out=out)
+        try:  # noqa: SIM105 - suppress() costs as much as a small sum
+            ufunc(parts[0], parts[1], out=out)
+        except _NOTICES:
+            pass
         for part in parts[2:]:
-            ufunc(out, part, out=out)
+            with contextlib.suppress(*_NOTICES):
+                ufunc(out, part, out=out)
         if ranks:
-            mean(out, ranks)
+            with contextlib.suppress(*_NOTICES):
+                mean(out, ranks)
 
     return fold
 
@@ -92,8 +101,9 @@ class _Narrow:
         self._part = np.empty(_BLOCK, wide)
 
     def __call__(self, out: NDArray[Any], parts: Sequence[NDArray[Any]], ranks: int) -> None:
-        for start in range(0, out.size, _BLOCK):
-            self._fold_block(out, parts, slice(start, start + _BLOCK), ranks)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, out.size, _BLOCK):
+                self._fold_block(out, parts, slice(start, start + _BLOCK), ranks)
 
     def _fold_block(
         self, out: NDArray[Any], parts: Sequence[NDArray[Any]], block: slice, ranks: int

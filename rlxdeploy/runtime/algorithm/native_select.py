@@ -21,10 +21,12 @@ _TINY = 4 << 10
 _NARROW = (Dtype.FLOAT16, Dtype.BFLOAT16)
 # A program makes a few different calls, over and over.
 _PLANS = 256
+# The size of the biggest elements.
+_ELEMENT = 8
 
 
 class Plan(NamedTuple):
-    """A schedule and how many bytes of KEPT it uses."""
+    """A schedule and how many bytes of KEPT it uses: at least an element where it names it."""
 
     steps: Schedule
     kept: int
@@ -95,8 +97,9 @@ def _in_mesh(shape: Shape, op: Op, dtype: Dtype, size: int, root: int) -> Schedu
 def _with_kept(steps: Schedule) -> Plan:
     ends = [0]
     for step in steps:
-        if isinstance(step, Copy):
-            ends += [step.at + step.stop - step.start] if step.memory == KEPT else []
-        elif step.memory == KEPT:
-            ends.append(step.stop)
+        if step.memory == KEPT:
+            end = step.at + step.stop - step.start if isinstance(step, Copy) else step.stop
+            ends.append(max(_ELEMENT, end))
+        elif isinstance(step, Copy) and step.source == KEPT:
+            ends.append(max(_ELEMENT, step.stop))
     return Plan(steps, max(ends))

@@ -15,7 +15,7 @@ import numpy as np
 from rlxdeploy.runtime.algorithm.elements import folded_type, wire_type
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import as_bytes
-from rlxdeploy.runtime.algorithm.native_fold import Fold, make_fold, no_fold
+from rlxdeploy.runtime.algorithm.native_fold import Fold, make_fold
 from rlxdeploy.runtime.algorithm.native_select import Plan, plan, plan_routes
 from rlxdeploy.runtime.algorithm.native_steps import Shape
 from rlxdeploy.runtime.errors import NotSupported, WireError
@@ -25,11 +25,11 @@ from rlxdeploy.runtime.link.channel import SMALL, Channel
 from rlxdeploy.runtime.link.collectives import Pairs, Turnout
 from rlxdeploy.runtime.link.correspondence import Correspondence
 from rlxdeploy.runtime.link.drive import Job
-from rlxdeploy.runtime.link.express import Express
+from rlxdeploy.runtime.link.express import Express, Routine, Swap
 from rlxdeploy.runtime.link.heap import Heap
 from rlxdeploy.runtime.link.tcp import Patience
 from rlxdeploy.runtime.vocabulary import EXACT, Dtype, Kind, Op
-from rlxdeploy.runtime.wire.header import WORDS, Header
+from rlxdeploy.runtime.wire.header import WORDS, word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,12 +71,12 @@ class Native(Correspondence):
         self._sequence = 0
 
     def express(self, array: NDArray[Any], kind: ReduceKind, seconds: float) -> bool:
-        """all_reduce *array* in place if it is small, plain, and there are two ranks."""
+        """all_reduce *array* in place, if it is plain, as calls with its like were prepared for."""
         prepared = self._prepared.get((array.dtype, array.shape))
         if prepared is None or prepared[0] is not kind:
             prepared = self._prepare(array, kind)
         express = prepared[1]
-        if express is None:
+        if express is None or not (express.any_layout or array.flags.c_contiguous):
             return False
         self._sequence += 1
         express.reduce(array, self._sequence, seconds)
@@ -173,9 +173,9 @@ class Native(Correspondence):
             raise NotSupported(f"{call.op}: {dtype.name.lower()} has no exact mean; use floats")
         what = _What(Op.AVERAGE, dtype, data.nbytes, Kind.MEAN)
         self._sequence += 1
-        word = Header(what.op, what.kind, dtype).word
-        self._vigil.current = (word, self._sequence, what.total)
-        head = WORDS.pack(word, self._sequence, what.total, what.total)
+        first = word(what.op, what.kind, dtype, 0)
+        self._vigil.current = (first, self._sequence, what.total)
+        head = WORDS.pack(first, self._sequence, what.total, what.total)
         if self.shape.rank:
             self._contribute(data, head, call)
             return Turnout(0)
@@ -209,21 +209,25 @@ class Native(Correspondence):
         self._driver.flush(call, prompt)
 
     def _run(self, what: _What, chosen: Plan, buffers: Sequence[NDArray[Any]], call: Call) -> None:
-        if self._kept.size < chosen.kept:
-            self._kept = np.empty(chosen.kept, np.uint8)
-        mine = (buffers[0], buffers[-1], self._kept[: chosen.kept])
-        memory = [as_bytes(buffer) for buffer in mine]
         op, dtype, total, kind, root = what
-        arrays = [bytes_.view(folded_type(dtype)) for bytes_ in map(_whole, mine)] if kind else ()
+        steps, kept = chosen
+        mine = [buffers[0], buffers[-1]]
+        if kept:
+            if self._kept.size < kept:
+                self._kept = np.empty(kept, np.uint8)
+            mine.append(self._kept[:kept])
+        memory = [as_bytes(buffer) for buffer in mine]
         self._sequence += 1
-        word = Header(op, kind, dtype, root=root).word
-        ranks = self.shape.world if kind == Kind.MEAN else 0
-        exact = op == Op.ALL_REDUCE and root == EXACT
-        fold = self._fold(kind, dtype, exact=exact) if kind else no_fold
-        job = Job(chosen.steps, word, self._sequence, total, memory, arrays, fold, ranks)
-        # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._driver.run(job, call)
+        first = word(op, kind, dtype, root)
+        if kind:
+            elements = folded_type(dtype)
+            arrays = [buffer.view(np.uint8).view(elements) for buffer in mine]
+            fold = self._fold(kind, dtype, exact=op == Op.ALL_REDUCE and root == EXACT)
+            ranks = self.shape.world if kind == Kind.MEAN else 0
+            job = Job(steps, first, self._sequence, total, memory, arrays, fold, ranks)
+        else:
+            job = Job(steps, first, self._sequence, total, memory)
+        self._driver.run(job, call)
 
     def _fold(self, kind: int, dtype: int, *, exact: bool = False) -> Fold:
         key = (kind, dtype, exact)
@@ -241,19 +245,21 @@ class Native(Correspondence):
 
     def _make_express(self, array: NDArray[Any], kind: Kind) -> Optional[Express]:
         dtype = wire_type(array.dtype)
-        wide = dtype not in {Dtype.BYTES, Dtype.FLOAT16, Dtype.BFLOAT16} and array.dtype.isnative
-        if self.shape.world != _PAIR or not wide or array.nbytes > SMALL:
+        if dtype in {Dtype.BYTES, Dtype.BFLOAT16} or not array.dtype.isnative:
             return None
-        (channel,) = self._vigil.channels.values()
-        folding = (self._fold(kind, dtype), 2 if kind == Kind.MEAN else 0)
-        word = Header(Op.ALL_REDUCE, kind, dtype).word
-        return Express(self._driver, channel, word, (array.dtype, array.shape), folding)
+        routine = Routine(
+            plan(self.shape, Op.ALL_REDUCE, dtype, array.nbytes).steps,
+            word(Op.ALL_REDUCE, kind, dtype, 0),
+            self._fold(kind, dtype),
+            self.shape.world if kind == Kind.MEAN else 0,
+        )
+        small = array.nbytes <= SMALL and dtype != Dtype.FLOAT16
+        if self.shape.world == _PAIR and small:
+            (channel,) = self._vigil.channels.values()
+            return Swap(self._driver, routine, channel, array)
+        return Express(self._driver, routine)
 
     def _check_counts(self, table: Sequence[Sequence[int]], unit: int) -> None:
         for rank, row in enumerate(table):
             if max(row) > self._limits.max_payload or any(count % unit for count in row):
                 raise WireError(f"all_to_all_v: rank {rank} announced parts of {row} bytes")
-
-
-def _whole(buffer: NDArray[Any]) -> NDArray[np.uint8]:
-    return buffer.view(np.uint8)

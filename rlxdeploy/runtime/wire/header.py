@@ -48,7 +48,7 @@ class Header(NamedTuple):
     @property
     def word(self) -> int:
         """The first of the four WORDS: all but sequence, length and total."""
-        return int.from_bytes(self.encode()[:8], "little")
+        return word(self.op, self.kind, self.dtype, self.root)
 
     def __str__(self) -> str:
         """Say it in the words of the call, such as `all_reduce(sum) of 4 float32, call 7`."""
@@ -59,6 +59,11 @@ class Header(NamedTuple):
         if op not in _SIZELESS:
             text += f" of {_amount(self)}"
         return text if op >= Op.SEND else f"{text}, call {self.sequence}"
+
+
+def word(op: int, kind: int, dtype: int, root: int) -> int:
+    """Return the first of the four WORDS of such a header."""
+    return op | kind << 8 | dtype << 16 | VERSION << 24 | root << 32
 
 
 def decode(data: Buffer) -> Header:
