@@ -12,14 +12,17 @@ from rlxdeploy.app.plan import Planned
 from rlxdeploy.app.run import MILESTONES, HostState, Run
 from rlxdeploy.app.say import Doing, Say
 from rlxdeploy.edge.apply import Carried, Manner, carried_out
+from rlxdeploy.edge.jobkey import make_key
 from rlxdeploy.edge.record import forget_record, read_record, remember, remember_only, write_record
 from rlxdeploy.edge.watch import Watched, Wish, watch
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts.ranks import ALIVE_S, RankState, state_of
+from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.record import HostRecord, Record
 from rlxdeploy.model.survey import RankSeen, Survey
 from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.render.key import needs_key, with_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ class Applied:
 def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> Applied:
     """Carry *planned* out on every host, or on none: one that fails takes all of them back.
 
-    Failures of hosts and ranks are in the answer; raises RecordError where the record or the
-    journal beside the inventory cannot be written.
+    Failures of hosts and ranks are in the answer; raises RecordError where the record, the journal
+    or the job's key beside the inventory cannot be written.
     """
     plan, survey = planned.plan, planned.compiled.survey
     if plan.empty:
@@ -60,12 +63,18 @@ def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> A
     records.begin()
     how = manner("apply", plan, lab, say, run)
     try:
-        with carried_out(plan, planned.files, lab.open_session, how) as carried:
+        with carried_out(plan, _keyed(planned), lab.open_session, how) as carried:
             applied = settled(plan, survey, carried, Voice(lab, say, run))
     finally:
         records.end(run)
     run.end("done" if applied.ok else "failed")
     return applied
+
+
+def _keyed(planned: Planned) -> RemoteFiles:
+    """Return the files with the job's key in them, made now where a plan only foresaw it."""
+    files, loaded = planned.files, planned.compiled.loaded
+    return with_key(files, make_key(Path(loaded.path), loaded.job)) if needs_key(files) else files
 
 
 def begin(verb: str, plan: Plan, inventory: Path) -> Run:

@@ -12,6 +12,7 @@ from rlxdeploy.app.look import look
 from rlxdeploy.app.run import Run
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.apply import carried_out
+from rlxdeploy.edge.jobkey import forget_key
 from rlxdeploy.edge.record import forget_record
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.plan import Plan
@@ -85,4 +86,6 @@ def change(wanted: Change, lab: Lab, say: Say, run: Run | None = None) -> Applie
 
 def _forget(wanted: Change) -> None:
     if wanted.verb == "destroy" and not wanted.unasked:
-        forget_record(Path(wanted.loaded.path), wanted.loaded.job)
+        path, job = Path(wanted.loaded.path), wanted.loaded.job
+        forget_record(path, job)
+        forget_key(path, job)

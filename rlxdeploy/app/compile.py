@@ -10,6 +10,7 @@ from rlxdeploy.app.survey import surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.archive import runtime_archive
 from rlxdeploy.edge.gather import own_templates, shipped_templates, sources
+from rlxdeploy.edge.jobkey import read_key
 from rlxdeploy.edge.record import digest_key, read_record
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.loaded import Loaded
@@ -45,8 +46,8 @@ class Compiled:
     survey: Survey
     resolution: Resolution
     inputs: Inputs
-
     _rendered: dict[int, RemoteFiles] = field(default_factory=dict, repr=False, compare=False)
+
     @property
     def loaded(self) -> Loaded:
         return self.inputs.loaded
@@ -76,14 +77,19 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
 
 
 def gathered(loaded: Loaded, templates: Path | None) -> Inputs:
-    """Return what rendering needs from the controller; raises FileError and InventoryError."""
+    """Return what rendering needs from the controller.
+
+    Raises FileError, InventoryError, and RecordError where a key beside it cannot be read.
+    """
+    path, name = Path(loaded.path), loaded.job
     return Inputs(
         loaded=loaded,
         archive=runtime_archive(),
         templates=shipped_templates(),
         overrides=own_templates(templates),
         sources=sources(loaded),
-        digest_key=digest_key(Path(loaded.path), loaded.job) if has_secrets(loaded) else b"",
+        digest_key=digest_key(path, name) if has_secrets(loaded) else b"",
+        key=read_key(path, name),
     )
 
 

@@ -40,7 +40,8 @@ def concrete(request: Request, lab: Lab, say: Say) -> str:
 def render_tree(request: Request, folder: Path, lab: Lab, say: Say) -> tuple[Path, ...]:
     """Write every host's files under `<folder>/<host>/` and return their paths.
 
-    Files of a release lie at the path that `current` gives them.  Raises FileError where *folder*
+    Files of a release lie at the path that `current` gives them.  The job's key, which protects a
+    group that runs, is left out.  Raises FileError where *folder*
     holds something already, so that no stale file is taken for a rendered one.
     """
     compiled = compile_job(request, lab, say)

@@ -125,6 +125,7 @@ class _Payload:
     def __init__(self, files: HostFiles | None) -> None:
         every = (*files.released, *files.installed, *files.stored) if files else ()
         self._contents = {file.digest: file.content for file in every}
+        self._key = files.key if files else None
         self._places: dict[str, str] = {}
         self.data = bytearray()
 
@@ -133,6 +134,12 @@ class _Payload:
         if digest not in self._places:
             self._places[digest] = self.add(self._contents[digest])
         return self._places[digest]
+
+    def key(self) -> str:
+        """Return `offset bytes` of the job's key."""
+        if self._key is None:
+            raise KeyError("the job's key")
+        return self.add(self._key.content)
 
     def add(self, content: bytes) -> str:
         place = f"{len(self.data)} {len(content)}"
@@ -178,7 +185,7 @@ def _prepare(part: HostPlan, payload: _Payload) -> Iterator[str]:
         match step:
             case InstallFile():
                 words = _words("prepare", step.path, f"{step.mode:o}", step.owner)
-                yield f"{words} {payload.place(step.digest)}"
+                yield f"{words} {payload.place(step.digest) if step.digest else payload.key()}"
             case MarkDeployment():
                 mark = (json.dumps(dict(step.fields)) + "\n").encode()
                 yield f"{_words('prepare', part.tree.deployment, '600', '')} {payload.add(mark)}"

@@ -109,9 +109,14 @@ def _job_security(loaded: Loaded) -> Iterator[Finding]:
 
 
 def _job_wire(loaded: Loaded) -> Iterator[Finding]:
-    if loaded.inventory.job.wire is None:
-        message = "unwritten; it is rlx, on loopback only, until the native wire is built"
-        yield _as(Severity.NOTICE, loaded.finding(("job", "wire"), message))
+    """Say what the default means for nodes of the person's own, which may be public RLX ranks."""
+    job = loaded.inventory.job
+    own = [node for _, node in active_nodes(loaded.inventory) if not node.managed]
+    if job.wire is None and own:
+        needs = " and the job's key" if job.effective_security is Security.PSK else ""
+        what = f"unwritten; it is native, so nodes that are not managed need our runtime{needs}"
+        remedy = 'public RLX ranks need wire = "rlx", and security = "none" off loopback'
+        yield _as(Severity.NOTICE, loaded.finding(("job", "wire"), what, remedy))
 
 
 def _masked_subnets(loaded: Loaded) -> Iterator[Finding]:

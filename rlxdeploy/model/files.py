@@ -12,15 +12,17 @@ class RemoteFile:
 
     *source* says where the content comes from, for a person: a template, a file, a key.  The
     content of a *secret* file is never shown, saved or compared in the clear.  *restarts* are the
-    ranks that have to start again when it changes.
+    ranks that have to start again when it changes.  It belongs to *owner*, or to whoever carries
+    the plan out.
     """
 
     path: str
-    content: bytes
+    content: bytes = field(repr=False)
     mode: int
     source: str
     secret: bool = False
     restarts: tuple[int, ...] = ()
+    owner: str = ""
 
     @cached_property
     def digest(self) -> str:
@@ -38,13 +40,16 @@ def _sha256(content: bytes) -> str:
 class HostFiles:
     """The files of one host: *released* under `releases/<id>/`, *installed* at absolute paths.
 
-    *stored* are content-addressed and shared between jobs (the runtime archive).
+    *stored* are content-addressed and shared between jobs (the runtime archive).  *key* is the
+    job's, if its ranks prove themselves by one.  It is of no release and no plan names its content,
+    not even by a digest: so a plan that was made before the key was is still good.
     """
 
     host: str
     released: tuple[RemoteFile, ...]
     installed: tuple[RemoteFile, ...] = ()
     stored: tuple[RemoteFile, ...] = ()
+    key: RemoteFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,14 +179,17 @@ class Job(Written):
     )
     wire: Wire | None = Field(
         default=None,
-        description="The protocol between ranks.",
+        description=(
+            "The protocol between ranks: native, or rlx beside ranks of the public RLX."
+            " Unwritten: native."
+        ),
         examples=["rlx"],
     )
     security: Security | None = Field(
         default=None,
         description=(
-            "How ranks prove that they belong together. On wire rlx, unwritten means none, on"
-            " loopback only."
+            "How ranks prove that they belong together: psk, by a key that apply makes, or not at"
+            " all. Unwritten: psk; on wire rlx none, on loopback only."
         ),
         examples=["none"],
     )
@@ -228,8 +231,8 @@ class Job(Written):
 
     @property
     def effective_wire(self) -> Wire:
-        """The protocol between ranks; rlx while the native one does not exist."""
-        return self.wire or Wire.RLX
+        """The protocol between ranks."""
+        return self.wire or Wire.NATIVE
 
     @property
     def effective_security(self) -> Security:

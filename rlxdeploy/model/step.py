@@ -82,7 +82,7 @@ class RestoreRelease:
 
 @dataclass(frozen=True, slots=True)
 class InstallFile:
-    """Have the file *path* (a unit, a drop-in, a key) with this content.
+    """Have the file *path* (a unit, a drop-in, a key) with this content; *digest* is "" for a key.
 
     It belongs to *owner*, or to whoever carries the step out.
     """

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.locate import KeyPath
-from rlxdeploy.model.vocabulary import Policy, Provision, Security, Wire
-from rlxdeploy.model.world import dialled_addresses, is_on_loopback
+from rlxdeploy.model.vocabulary import Policy, Provision, Security
 
 Test = Callable[[object], bool]
 
@@ -44,8 +43,7 @@ class Row:
 NOT_BUILT: Final = (
     Row(("node", "*", "env", "*", "from")),
     Row(("job", "env", "*", "from")),
-    Row(("job", "wire"), _is_one_of(Wire.NATIVE)),
-    Row(("job", "security"), _is_one_of(Security.PSK, Security.TLS)),
+    Row(("job", "security"), _is_one_of(Security.TLS)),
     Row(("runtime", "provision"), _is_one_of(Provision.AUTO)),
     Row(("discover", "advertise"), bool),
 )
@@ -72,8 +70,7 @@ NO_EFFECT_UNLESS_EITHER: Final = (Row(("placement", "policy")),)
 
 def unsupported(loaded: Loaded) -> tuple[Finding, ...]:
     """Return an error for each key written whose effect is not built yet."""
-    rows = (loaded.finding(path, "not supported yet") for path in _matching(loaded, NOT_BUILT))
-    return (*rows, *_unwritten_wire(loaded))
+    return tuple(loaded.finding(path, "not supported yet") for path in _matching(loaded, NOT_BUILT))
 
 
 def without_effect(loaded: Loaded) -> tuple[Finding, ...]:
@@ -92,19 +89,6 @@ def without_effect(loaded: Loaded) -> tuple[Finding, ...]:
         )
         for path in _matching(loaded, rows)
     )
-
-
-def _unwritten_wire(loaded: Loaded) -> Iterator[Finding]:
-    """Yield the addresses off loopback of a group that would need the native wire."""
-    if loaded.inventory.job.wire is not None or loaded.inventory.job.security is not None:
-        return
-    for path, address in dialled_addresses(loaded.inventory):
-        if not is_on_loopback(address):
-            yield loaded.finding(
-                path,
-                "the native wire, which protects ranks off loopback, is not supported yet",
-                'write wire = "rlx" and security = "none" in [job] to do without protection',
-            )
 
 
 def _matching(loaded: Loaded, rows: Iterable[Row]) -> Iterator[KeyPath]:

@@ -48,6 +48,8 @@ class Wanted:
         """Tell whether the host has it otherwise, or not at all."""
         if seen is None or seen.kind != "file" or seen.digest != self.file.digest:
             return True
+        if self.file.owner and seen.owner != self.file.owner:
+            return True
         # A stored file is shared: its mode is the store's business.
         return not self.stored and seen.mode != self.file.mode
 
@@ -57,6 +59,7 @@ def wanted_files(files: HostFiles, tree: Tree) -> tuple[Wanted, ...]:
     return (
         *(Wanted(f"{tree.current}/{one.path}", one) for one in files.released),
         *(Wanted(one.path, one) for one in files.installed),
+        *((Wanted(files.key.path, files.key),) if files.key else ()),
         *(Wanted(tree.stored(one.digest), one, stored=True) for one in files.stored),
     )
 
@@ -118,7 +121,7 @@ def _change(one: Wanted, was: FileSeen | None, eyes: Eyes) -> FileChange:
 
 def _diff(one: Wanted, was: FileSeen | None, eyes: Eyes) -> str:
     """Return unified text; digests for a secret, for no text, and for what we do not know."""
-    lines = [] if was is None or was.mode == one.file.mode or one.stored else _modes(one, was)
+    lines = [] if was is None or one.stored else [*_modes(one, was)]
     if was is not None and was.digest == one.file.digest:
         return "".join(lines)
     before = b"" if was is None else eyes.known.get(was.digest)
@@ -135,8 +138,11 @@ def _diff(one: Wanted, was: FileSeen | None, eyes: Eyes) -> str:
     return "".join([*lines, *map(_whole_line, unified)])
 
 
-def _modes(one: Wanted, was: FileSeen) -> list[str]:
-    return [f"old mode {was.mode:04o}\n", f"new mode {one.file.mode:04o}\n"]
+def _modes(one: Wanted, was: FileSeen) -> Iterator[str]:
+    if was.mode != one.file.mode:
+        yield from (f"old mode {was.mode:04o}\n", f"new mode {one.file.mode:04o}\n")
+    if one.file.owner and was.owner != one.file.owner:
+        yield from (f"old owner {was.owner}\n", f"new owner {one.file.owner}\n")
 
 
 def _text(content: bytes | None) -> list[str] | None:

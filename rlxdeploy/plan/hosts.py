@@ -161,12 +161,11 @@ class _Part:
     def _installs(self) -> Iterator[Step]:
         tree = self.placed.tree
         paths = {one.path for one in self.changes if not one.path.startswith(f"{tree.current}/")}
-        for file in self.own.installed:
+        key = self.own.key
+        for file in (*self.own.installed, *((key,) if key else ())):
             if file.path in paths:
-                # The key alone is the ranks' to read; a unit is its manager's.
-                owner = self.placed.user if file.path == tree.key else ""
-                owner = owner if self.placed.launch == Launch.SYSTEMD else ""
-                yield InstallFile(file.path, file.digest, len(file.content), file.mode, owner)
+                digest = "" if file is key else file.digest
+                yield InstallFile(file.path, digest, len(file.content), file.mode, file.owner)
         for change in self.changes:
             if change.change is Change.REMOVED and change.path in paths:
                 yield RemoveFile(change.path)

@@ -13,7 +13,8 @@ class Inputs:
     *archive* is the runtime archive.  *templates* are ours and *overrides* the person's, by file
     name; an override takes the place of ours.  *sources* holds the content of `[[job.files]]` by
     `source` as written, *secrets* each secret's value by its `from`.  *digest_key* stays the same
-    for a job of one inventory; it is needed where a file is a secret.
+    for a job of one inventory; it is needed where a file is a secret.  *key* is the job's, in 64
+    hex digits, "" while there is none.
     """
 
     loaded: Loaded
@@ -22,7 +23,8 @@ class Inputs:
     overrides: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, bytes] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
-    digest_key: bytes = b""
+    digest_key: bytes = field(default=b"", repr=False)
+    key: str = field(default="", repr=False)
 
     @property
     def origin(self) -> str:

@@ -114,7 +114,7 @@ def _runtime(seat: Seat, launch: str, loaded: Loaded, generation: int) -> dict[s
         f" generation {generation}",
         "RLX_WIRE": loaded.origin(("job", "wire")),
         "RLX_SECURITY": loaded.origin(("job", "security")),
-        "RLX_KEY_FILE": f"where {launch} keeps the job's key",
+        "RLX_KEY_FILE": f"where {launch} keeps the job's key, which apply makes",
         "RLX_BIND": seat.why.get("bind", ""),
         "RLX_STATE_FILE": f"where {launch} keeps what is gone after a reboot",
         "RLX_JOIN_TIMEOUT": loaded.origin(("job", "join_timeout")),

@@ -13,6 +13,7 @@ from rlxdeploy.model.vocabulary import Launch, Security
 from rlxdeploy.render.environment import env_file
 from rlxdeploy.render.inputs import Inputs
 from rlxdeploy.render.jobfiles import group_context, job_files
+from rlxdeploy.render.key import key_file
 from rlxdeploy.render.process import process_file
 from rlxdeploy.render.service import service_of
 from rlxdeploy.render.templates import Templates
@@ -41,12 +42,11 @@ def render(resolution: Resolution, inputs: Inputs, generation: int) -> RemoteFil
 
 
 def has_secrets(loaded: Loaded) -> bool:
-    """Tell whether any file of *loaded* can be a secret."""
+    """Tell whether any file of a release of *loaded* can be a secret."""
     inventory = loaded.inventory
     envs = (inventory.job.env, *(node.env for node in inventory.node))
     values = [value for env in envs for value in env.values()]
-    psk = inventory.job.effective_security is Security.PSK
-    return psk or any(isinstance(value, Secret) for value in values)
+    return any(isinstance(value, Secret) for value in values)
 
 
 def release_id(hosts: Mapping[str, HostFiles], key: bytes) -> str:
@@ -78,6 +78,7 @@ class Renderer:
         self._job = inputs.loaded.inventory.job
         self._service = service_of(self._job)
         self._templates = Templates(inputs)
+        self._has_key = self._job.effective_security is Security.PSK
         self._digest = hashlib.sha256(inputs.archive).hexdigest()
         self._group = group_context(resolution)
         self._peers = ",".join(resolution.peers)
@@ -104,6 +105,7 @@ class Renderer:
             released=(*released, *theirs.released),
             installed=(*installed, *theirs.installed),
             stored=(self._archive(placed, ranks),),
+            key=key_file(placed, ranks, self._inputs.key) if self._has_key else None,
         )
 
     def sections(self, placed: Placed, seat: Seat) -> tuple[Section, ...]:

@@ -35,6 +35,8 @@ from rlxdeploy.runtime.settings import Settings
 _PAUSE_S = 0.2
 # Without a watchdog nothing is due; a lost rank ends the wait at once.
 _LONG_S = 3600.0
+# Within so long of one another ranks that are stopped together are told.
+_TOGETHER_S = 1.0
 
 
 class Leave(BaseException):
@@ -90,6 +92,11 @@ def _live(settings: Settings, options: argparse.Namespace, report: Reporter) -> 
         except Leave:
             # Told to, this rank has finished: the others hear a goodbye, not of a failure.
             group.close()
+            raise
+        except PeerLost as lost:
+            if lost.finished:
+                # Mostly all ranks are told to leave, one after the other: this one is the next.
+                time.sleep(_TOGETHER_S)
             raise
 
 

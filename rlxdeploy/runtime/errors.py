@@ -85,6 +85,14 @@ class PeerLost(GroupError):
         super().__init__(f"lost rank {rank} ({address}) during {op}: {why}")
         self.rank, self.address, self.op, self.why = rank, address, op, why
 
+    # What is forwarded from rank to rank is the reason in words.
+    FINISHED = "it finished and left the group"
+
+    @property
+    def finished(self) -> bool:
+        """Whether *rank* said goodbye (native wire)."""
+        return self.why == self.FINISHED
+
 
 class CollectiveTimeout(GroupError):
     """*op* reached its deadline; *missing* are the ranks it still waited for."""

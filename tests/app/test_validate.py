@@ -8,6 +8,7 @@ import pytest
 
 from rlxdeploy.app.validate import load, load_to_compile, validate
 from rlxdeploy.errors import InventoryError, Severity
+from rlxdeploy.model.vocabulary import Wire
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKED = sorted((ROOT / "inventories").glob("*.toml"))
@@ -28,17 +29,13 @@ def test_a_worked_example_for_this_machine_compiles(name: str) -> None:
     assert load_to_compile(ROOT / "inventories" / f"{name}.toml").job == name
 
 
-def test_a_cluster_file_validates_and_is_refused_for_use() -> None:
-    """Keys not built yet are notices to `validate` and errors to what would need them."""
+def test_a_public_cluster_file_is_good_for_use() -> None:
+    """It writes no wire, and gets one that is protected; what has no effect for us is told."""
     path = ROOT / "inventories" / "cluster.toml"
     (report,) = validate([path])
-    notices = {finding.key for finding in report.findings}
 
-    with pytest.raises(
-        InventoryError, match=r"cluster\.toml:24:1: discover\.ssh_hosts: not supported"
-    ):
-        load_to_compile(path)
-    assert {"discover.ssh_hosts", "placement"} <= notices
+    assert load_to_compile(path).inventory.job.effective_wire is Wire.NATIVE
+    assert "placement" in {finding.key for finding in report.findings}
     assert {"model", "seq"} <= {finding.key for finding in report.without_effect}
 
 

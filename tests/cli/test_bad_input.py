@@ -225,8 +225,9 @@ def test_a_lost_record_is_found_again_on_the_hosts(desk: Desk) -> None:
     """The same inventory of the same person here is the same deployment."""
     desk.pair()
     desk.good("apply", "--yes")
-    for path in (desk.lab / ".rlxdeploy").glob("demo.*"):
-        path.unlink() if path.is_file() else path.rename(path.with_name("gone"))
+    folder = desk.lab / ".rlxdeploy"
+    (folder / "demo.json").unlink()
+    (folder / "demo.known").rename(folder / "gone")
 
     assert "Nothing to change." in desk.good("plan").out
     assert desk.status()["joined"] == 2

@@ -205,7 +205,10 @@ def test_a_group_on_the_cpu_may_be_hardened() -> None:
 
 
 NOTICES = {
-    "the wire": ("[[node]]", "job.wire: unwritten; it is rlx, on loopback only"),
+    "the wire of a node of one's own": (
+        "[[node]]\nmanaged = false",
+        "job.wire: unwritten; it is native, so nodes that are not managed need our runtime and",
+    ),
     "a masked subnet": (
         '[network]\ncidr = "10.0.5.7/24"\n[[node]]',
         "t:2:1: network.cidr: 10.0.5.7/24 is taken as 10.0.5.0/24",
@@ -262,17 +265,8 @@ NOT_BUILT = {
         '[[node]]\nenv.A = { from = "env:A" }',
         "t:2:11: node[0].env.A.from: not supported yet",
     ),
-    "the native wire": ('[job]\nwire = "native"\n[[node]]', "t:2:1: job.wire: not supported yet"),
-    "a key between ranks": (
-        '[job]\nsecurity = "psk"\n[[node]]',
-        "t:2:1: job.security: not supported yet",
-    ),
     "TLS": ('[job]\nsecurity = "tls"\n[[node]]', "t:2:1: job.security: not supported yet"),
     "provision": ('[runtime]\nprovision = "auto"\n[[node]]', "t:2:1: runtime.provision: not supp"),
-    "the default wire off loopback": (
-        '[[node]]\naddr = "10.0.0.5"',
-        "t:2:1: node[0].addr: the native wire, which protects ranks off loopback, is not",
-    ),
 }
 
 
@@ -291,6 +285,8 @@ def test_a_key_that_is_not_built_yet_is_refused_where_it_is_written(
     "text",
     [
         "[[node]]",
+        '[[node]]\naddr = "10.0.0.5"',
+        '[job]\nwire = "native"\nsecurity = "psk"\n[[node]]\naddr = "10.0.0.5"',
         '[job]\nwire = "rlx"\nsecurity = "none"\n[[node]]\naddr = "10.0.0.5"',
         '[job]\nlaunch = "auto"\n[[node]]\nrole = "active"\nmanaged = true',
         '[job]\nuser = "ml"\nlaunch = "systemd"\n[ssh]\nforks = 2\n[[node]]\nssh = "a"',

@@ -195,10 +195,11 @@ def test_reverting_waits_a_minute_longer_than_joining() -> None:
     assert Job(revert_after=500).effective_revert_after == 500
 
 
-def test_the_wire_is_rlx_without_protection_where_unwritten() -> None:
-    """As long as there is no native wire, none is meant."""
-    assert (Job().effective_wire, Job().effective_security) == (Wire.RLX, Security.NONE)
-    assert Job(wire=Wire.NATIVE).effective_security is Security.PSK
+def test_the_wire_is_native_and_protected_where_unwritten() -> None:
+    """The public wire knows no protection; the native one does without when that is written."""
+    assert (Job().effective_wire, Job().effective_security) == (Wire.NATIVE, Security.PSK)
+    assert Job(wire=Wire.RLX).effective_security is Security.NONE
+    assert Job(security=Security.NONE).effective_wire is Wire.NATIVE
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,17 @@ from rlxdeploy.model.step import (
 from rlxdeploy.model.survey import RankSeen, Survey
 from rlxdeploy.plan.make import make_plan
 from rlxdeploy.plan.order import Order
-from tests.plan.world import ORDER, World, as_text, bare, settled, surveyed, tree, with_rank
+from tests.plan.world import (
+    ORDER,
+    World,
+    as_text,
+    bare,
+    digest,
+    settled,
+    surveyed,
+    tree,
+    with_rank,
+)
 
 EN_DASH = "\N{EN DASH}"
 
@@ -202,11 +212,9 @@ def test_a_host_nobody_asked_is_an_error() -> None:
 
 
 def test_units_are_installed_and_the_manager_reloads_once() -> None:
-    """The unit is replaced between stop and start; the key belongs to the job's user."""
+    """The unit is replaced between stop and start."""
     world = replace(World(launch="systemd"), unit="[Unit]\nDescription=new\n")
-    first = plan_for(World(launch="systemd"), bare(World()))
     plan = plan_for(world, applied(World(launch="systemd")))
-    key = next(step for step in first.hosts["a"].go if isinstance(step, InstallFile) and step.owner)
 
     assert kinds(plan, "a")[1] == [
         StopRanks,
@@ -216,7 +224,59 @@ def test_units_are_installed_and_the_manager_reloads_once() -> None:
         MarkDeployment,
         StartRanks,
     ]
-    assert (key.path, key.owner, key.mode) == (tree("systemd").key, "ml", 0o600)
+
+
+@pytest.mark.parametrize(("launch", "owner"), [("systemd", "ml"), ("process", "")])
+def test_the_jobs_key_is_named_by_its_place_alone(launch: str, owner: str) -> None:
+    """It is the ranks' to read; no step, and no release, has anything of its content."""
+    world, other = World(launch=launch, key="k"), World(launch=launch, key="o")
+    plan = plan_for(world, bare(world))
+    (step,) = (one for one in plan.hosts["a"].go if one == key_step(launch, owner))
+
+    assert step.digest == ""
+    assert plan.release == plan_for(other, bare(other)).release
+    assert [one.digest for one in plan.hosts["a"].go if isinstance(one, InstallFile)].count("") == 1
+    assert digest("k") not in as_text(plan)
+
+
+def key_step(launch: str, owner: str) -> InstallFile:
+    return InstallFile(tree(launch).key, "", 1, 0o600, owner)
+
+
+def test_another_key_restarts_the_group_and_reaches_every_host() -> None:
+    """The plan says so, and shows no more than keyed digests."""
+    plan = plan_for(World(key="o"), applied(World(key="k")))
+    path = tree("process").key
+
+    ranks = f"ranks 0{EN_DASH}3"
+    assert plan.why == (f"{ranks}'s inputs changed ({path}); {ranks} restart",)
+    for part in plan.hosts.values():
+        (change,) = (one for one in part.changes if one.path == path)
+        assert key_step("process", "") in part.go
+        assert change.diff.splitlines() == [f"-{change.before}", f"+{change.after} (1 bytes)"]
+        assert change.before.startswith("secret:")
+
+
+def test_a_key_of_somebody_else_is_installed_anew() -> None:
+    """A job that runs as another user than before has to be able to read it."""
+    world = World(launch="systemd", key="k")
+    survey = applied(world)
+    job = survey.hosts["a"].job
+    path = tree("systemd").key
+    files = {**job.files, path: replace(job.files[path], owner="root")}
+    facts = replace(survey.hosts["a"], job=replace(job, files=files))
+    plan = plan_for(world, replace(survey, hosts={**survey.hosts, "a": facts}))
+    (change,) = (one for one in plan.hosts["a"].changes if one.path == path)
+
+    assert change.diff == "old owner root\nnew owner ml\n"
+    assert key_step("systemd", "ml") in plan.hosts["a"].go
+
+
+def test_a_group_that_goes_without_a_key_leaves_none() -> None:
+    """What the ranks do not read any more does not lie about."""
+    plan = plan_for(World(), applied(World(key="k")))
+
+    assert RemoveFile(tree("process").key) in plan.hosts["a"].go
 
 
 def test_boot_alone_starts_without_a_stop() -> None:

@@ -58,6 +58,7 @@ class World:
     readme: str = "read me\n"
     unit: str = "[Unit]\n"
     secret: bool = False
+    key: str = ""
 
     @property
     def resolution(self) -> Resolution:
@@ -107,9 +108,14 @@ class World:
         if self.launch != "process":
             path = f"{tree(self.launch).units}/rlx-{JOB}@.service"
             unit = RemoteFile(path, self.unit.encode(), 0o644, "rlx@.service.j2", restarts=ranks)
-            key = RemoteFile(tree(self.launch).key, b"k", 0o600, "key", secret=True)
-            installed = (unit, key)
-        return HostFiles(host, (*envs, readme), installed, (archive,))
+            installed = (unit,)
+        return HostFiles(host, (*envs, readme), installed, (archive,), self._key(ranks))
+
+    def _key(self, ranks: tuple[int, ...]) -> RemoteFile | None:
+        path, content = tree(self.launch).key, self.key.encode()
+        owner = "ml" if self.launch == "systemd" else ""
+        key = RemoteFile(path, content, 0o600, "key", secret=True, restarts=ranks, owner=owner)
+        return key if content else None
 
     def _env(self, rank: int, generation: int) -> RemoteFile:
         note = self.notes.get(rank, "")
@@ -167,7 +173,9 @@ def _after(part: HostPlan, files: HostFiles | None, job: JobSeen) -> JobSeen:
     seen |= {part.tree.stored(one.digest): _seen(one) for one in files.stored}
     for step in part.go:
         if isinstance(step, InstallFile):
-            seen[step.path] = _seen(contents[step.digest])
+            file = contents[step.digest] if step.digest else files.key
+            assert file is not None
+            seen[step.path] = _seen(file)
         if isinstance(step, RemoveFile):
             seen.pop(step.path, None)
         if isinstance(step, MarkDeployment):
@@ -182,7 +190,7 @@ def _release(part: HostPlan) -> str:
 
 
 def _seen(file: RemoteFile) -> FileSeen:
-    return FileSeen(file.digest, file.mode, "ann", len(file.content))
+    return FileSeen(file.digest, file.mode, file.owner or "ann", len(file.content))
 
 
 def with_rank(survey: Survey, host: str, rank: RankSeen) -> Survey:

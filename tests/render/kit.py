@@ -31,6 +31,7 @@ def inputs(text: str, **more: Mapping[str, str]) -> Inputs:
         our_templates(),
         sources={"run.py": b"run {{ ranks }}\n"},
         digest_key=b"k" * 32,
+        key="",
         **more,
     )
 

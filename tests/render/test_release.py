@@ -51,9 +51,8 @@ def test_a_secret_without_a_key_is_a_bug_of_ours() -> None:
         ('[job]\nenv.A = "b"\n[[node]]\n', False),
         ('[job]\nenv.A = { from = "env:A" }\n[[node]]\n', True),
         ('[[node]]\nenv.A = { from = "env:A" }\n', True),
-        ('[job]\nwire = "native"\n[[node]]\n', True),
     ],
-    ids=["none", "the job's", "a node's", "the group's key"],
+    ids=["none", "the job's", "a node's"],
 )
 def test_an_inventory_with_secrets_is_known_by_its_text(text: str, found: bool) -> None:  # noqa: FBT001 - one column of a table
     """Only for such a one the controller keeps a key beside the inventory."""

@@ -260,7 +260,7 @@ def test_a_standbys_host_has_the_runtime_and_no_rank() -> None:
 
     (names,) = files.released
     assert (names.path, names.content) == ("env/stored", f"{files.stored[0].digest}\n".encode())
-    assert (files.installed, len(files.stored)) == ((), 1)
+    assert (files.installed, len(files.stored), files.key) == ((), 1, None)
 
 
 def test_hosts_without_an_ssh_name_do_not_change_the_release_of_others() -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple
 
-from rlxdeploy.runtime.errors import CollectiveTimeout, WireError
+from rlxdeploy.runtime.errors import CollectiveTimeout, PeerLost, WireError
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.base import Call
 from rlxdeploy.runtime.link.channel import Channel
@@ -263,5 +263,5 @@ class Vigil:
         return Cause(LATE, self.rank, op=call.op, seconds=call.seconds, missing=self._waiting)
 
     def _lost(self, channel: Channel, call: Call) -> Cause:
-        why = "it finished and left the group" if channel.finished else channel.lost or ""
+        why = PeerLost.FINISHED if channel.finished else channel.lost or ""
         return Cause(LOST, channel.rank, op=call.op, address=channel.address, why=why)
