@@ -54,7 +54,7 @@ def draw(chance: random.Random, world: int, most: int) -> Call:
 
 def numbers(call: Call, rank: int, size: Optional[int] = None) -> NDArray[Any]:
     """Return what *rank* brings: 0 to 12, again and again, plus its rank."""
-    row = np.resize(np.arange(_PERIOD) + rank, call.size if size is None else size)
+    row: NDArray[Any] = np.resize(np.arange(_PERIOD) + rank, call.size if size is None else size)
     return encoded(call, row)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Dict, Optional, Set
 
 from rlxdeploy.runtime.address import Address
@@ -24,7 +25,7 @@ SERVICE = "_rlx-coord._udp.local."
 _SERVER = "rlx-coord"
 _TXT = "rlx"
 # Once one has answered, others on the LAN have this long to show that there are several.
-_SETTLE_S = 0.5
+_SETTLE_S = 1.0
 _RESOLVE_MS = 1000
 
 
@@ -87,11 +88,11 @@ def browse(dialect: Dialect, until: Until, host: Optional[str]) -> Address:
     finally:
         zeroconf.close()
     if len(found) > 1:
-        shown = ", ".join(sorted(map(str, found)))
+        shown = ", ".join(f"{name} at {address}" for name, address in sorted(found.items()))
         raise RefusedError(f"several ranks 0 show themselves by mDNS: {shown}; set DISCOVER_HOST")
     if not found:
         raise until.missed({0: f"nobody showed itself by mDNS as {SERVICE}"})
-    return found.pop()
+    return next(iter(found.values()))
 
 
 class _Search:
@@ -107,20 +108,27 @@ class _Search:
             self._names.add(name)
             self._news.notify()
 
-    def result(self, zeroconf: Zeroconf, until: Until) -> Set[Address]:
-        """Return who is there a moment after the first, or nobody at the deadline."""
-        found: Set[Address] = set()
+    def result(self, zeroconf: Zeroconf, until: Until) -> Dict[str, Address]:
+        """Return, by name, who is there a moment after the first; nobody at the deadline."""
+        found: Dict[str, Address] = {}
         while not found and until.left:
             found = self._look(zeroconf, until.left)
-        return found | (self._look(zeroconf, _SETTLE_S) if found else set())
+        settled = time.monotonic() + _SETTLE_S
+        while found and time.monotonic() < settled:
+            found.update(self._look(zeroconf, settled - time.monotonic()))
+        return found
 
-    def _look(self, zeroconf: Zeroconf, seconds: float) -> Set[Address]:
+    def _look(self, zeroconf: Zeroconf, seconds: float) -> Dict[str, Address]:
         with self._news:
             self._news.wait_for(lambda: self._names, seconds)
             names, self._names = self._names, set()
-        infos = [zeroconf.get_service_info(SERVICE, name, _RESOLVE_MS) for name in names]
-        places = [self._place(info) for info in infos if info is not None]
-        return {place for place in places if place is not None}
+        found: Dict[str, Address] = {}
+        for name in names:
+            info = zeroconf.get_service_info(SERVICE, name, _RESOLVE_MS)
+            place = None if info is None else self._place(info)
+            if place is not None:
+                found[name] = place
+        return found
 
     def _place(self, info: ServiceInfo) -> Optional[Address]:
         if self._dialect.label:
