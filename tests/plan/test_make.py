@@ -342,3 +342,29 @@ def test_a_secret_is_in_no_part_of_a_plan() -> None:
     assert change.after.startswith("secret:")
     assert change.diff.startswith("-secret:")
     assert change.after != elsewhere.after
+
+
+def test_a_plan_knows_the_way_back() -> None:
+    """The first goes back to nothing; a later one to the release seen, with the ranks that ran."""
+    first = plan_for(World(), bare(World())).hosts["a"].back
+    survey = applied(World())
+    later = plan_for(replace(World(), readme="new\n"), survey).hosts["a"].back
+
+    assert first is not None
+    assert (first.release, first.again, first.after_s) == ("", (), 180)
+    assert later is not None
+    assert (later.release, later.again) == (survey.hosts["a"].job.current, (0, 1))
+    assert later.ranks == (0, 1)
+
+
+def test_what_nobody_confirmed_is_touched_again() -> None:
+    """A host that would go back by itself is asked to stay, though nothing on it differs."""
+    survey = applied(World())
+    job = replace(survey.hosts["a"].job, unconfirmed="r0")
+    survey = replace(survey, hosts={**survey.hosts, "a": replace(survey.hosts["a"], job=job)})
+    plan = plan_for(World(), survey)
+
+    assert not plan.empty
+    assert (plan.hosts["a"].go, plan.hosts["b"].empty) == ((), True)
+    assert plan.hosts["a"].back is not None
+    assert plan.hosts["a"].back.release == "r0"

@@ -1,8 +1,9 @@
 # The way back: what stood before GO is kept until the controller confirms, or the host goes back.
 #
 # $back holds: `state` (release, boot, ranks), `list` and `files` (all of ours that lies outside of
-# releases), `fresh` (releases made since), `armer` (who went), `timer`, and `back.sh`, this script
-# with data of its own.  An apply that finds it there goes back as far as the one before it would.
+# releases), `fresh` (releases made since), `coming` (what was to be installed), `armer` (who went),
+# `timer`, and `back.sh`, this script with data of its own.  An apply that finds it there goes back
+# as far as the one before it would.
 
 back=$home/.revert
 
@@ -36,12 +37,20 @@ way_back() { # offset bytes boot ranks... -- files...
     for file; do
       ours_outside | grep -qxF -- "$file" || try "keep $file" keep_file "$back" "$file"
     done
+    coming=$back/coming
   else
     try "keep what stands in $home" keep_state "$@"
+    while [ "$1" != -- ]; do shift; done; shift
+    coming=$back.tmp/coming
   fi
+  for file in "$home/deployment.json" "$@"; do
+    printf '%s\n' "$file" >>"$coming" || die "write $coming:$(room)"
+  done
   try "write $back.tmp/back.sh" write "$back.tmp/back.sh" 600 "" "$offset" "$bytes"
-  try "write $back.tmp" durable "$back.tmp/back.sh" "$back.tmp"
+  try "write $back.tmp" all_durable "$back.tmp"
 }
+
+all_durable() { [ -z "$can_sync" ] || find "$1" -exec sync {} +; } # folder
 
 put_back() { # copy path
   cmp -s "$1" "$2" && [ "$(mode "$1")" = "$(mode "$2")" ] && return
@@ -91,6 +100,8 @@ start_kept() { # state, release: the ranks that ran, as they did
 go_back() { # a second call, after a power cut say, ends where the first would have
   stop_every_rank || return
   release=$(value release "$back/state")
+  # After a power cut some may still lie beside the place they were for.
+  [ ! -f "$back/coming" ] || while IFS= read -r file; do rm -f "$file.rlx-new"; done <"$back/coming"
   put_all_back "$back" || return
   if [ -n "$release" ]; then point_current "$release" || return; fi
   [ "$launch" = process ] || reload || return

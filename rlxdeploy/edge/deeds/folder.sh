@@ -29,9 +29,13 @@ rmdir_all() { # on stdin: folders; those that stay are printed
 }
 
 tidy() { # leave no folder that we made and that holds nothing; all of them if the job is gone
-  rmdir "$home/releases" "$home/log" "$home/run" "$home" "$data/store" "$run_home" 2>/dev/null
-  # The units' manager makes the run folder with the one above it, and leaves that.
-  [ "$launch" = process ] || rmdir "${run_home%/*}" 2>/dev/null
+  rmdir "$home/releases" "$home/log" "$home/run" "$home" "$data/store" 2>/dev/null
+  # A rank that starts may not have written there yet.
+  if [ ! -L "$home/current" ]; then
+    rmdir "$run_home" 2>/dev/null
+    # The units' manager makes the run folder with the one above it, and leaves that.
+    [ "$launch" = process ] || rmdir "${run_home%/*}" 2>/dev/null
+  fi
   [ -f "$data/.made" ] || return 0
   [ -d "$home" ] && [ "$at" != stage ] && return 0
   [ -d "$home" ] || noted=0
