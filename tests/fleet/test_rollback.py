@@ -1,0 +1,136 @@
+"""Releases that cannot join, on hosts of three releases: all go back, with or without us."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fleet.desk import Desk, differences, footprints
+from tests.fleet.harness.fleet import Fleet
+from tests.fleet.harness.host import Host
+from tests.fleet.harness.local import wait_until
+
+WORLD = 3
+BACK_S = 25
+# Long enough for a group of hosts that share two cores to join in, and to be killed in.
+TIMES = f"join_timeout = 20\nrevert_after = {BACK_S}\n"
+BROKEN = 'ready = "notify"\ncommand = ["sh", "-c", "echo broken; exit 9"]\n'
+NEVER = 'ready = "notify"\ncommand = ["sleep", "600"]\n'
+HEALED_S = BACK_S + 90.0
+
+# Each waits for a timer or two, and for groups to form.
+pytestmark = pytest.mark.timeout(400, func_only=True)
+
+USERS = {
+    "systemd": 'launch = "systemd"\n',
+    "systemd-user": 'launch = "systemd-user"\n',
+}
+TABLES = {"systemd": "", "systemd-user": '[ssh]\nuser = "nosudo"'}
+
+
+@pytest.fixture(scope="module")
+def three(fleet: Fleet) -> Iterator[list[Host]]:
+    """Give one host of each release, where a user's manager may linger."""
+    with fleet.lend(3) as hosts:
+        for host in hosts:
+            host.linger("nosudo")
+        yield hosts
+
+
+class Job:
+    """A group that stands on release one, and can be given others."""
+
+    def __init__(self, fleet: Fleet, hosts: list[Host], launch: str, name: str) -> None:
+        self.desk, self.hosts, self.launch = Desk(fleet, name), hosts, launch
+        self.write()
+        self.desk.run("apply", "--yes")
+        self.release = self.releases()
+
+    def write(self, job: str = "") -> None:
+        self.desk.write_hosts(
+            self.hosts, job=USERS[self.launch] + TIMES + job, tables=TABLES[self.launch]
+        )
+
+    def releases(self) -> set[str]:
+        return {rank["release"] for rank in self.desk.ranks()}
+
+    def start(self) -> subprocess.Popen[str]:
+        inventory = str(self.desk.folder / "inventory.toml")
+        return self.desk.fleet.spawn(("rlxdeploy", "apply", inventory, "--yes"))
+
+    def stands(self) -> str:
+        """Say what lacks to be whole on release one, with no way back open anywhere."""
+        waiting = [host.name for host in self.hosts if timers(host)]
+        if self.releases() != self.release or waiting:
+            return f"release {self.release} and no timer; {self.releases()}, {waiting}"
+        return self.desk.is_whole(WORLD)
+
+
+def timers(host: Host) -> str:
+    """Return the revert timers on a host, in every tree."""
+    found = host.exec(("sh", "-c", "find / -xdev -name 'rlx-*-revert.*' -not -path '/proc/*'"))
+    return found.stdout
+
+
+@pytest.mark.parametrize("launch", USERS)
+def test_a_release_that_cannot_join_is_taken_back_everywhere(
+    fleet: Fleet, three: list[Host], launch: str
+) -> None:
+    """A bad command ends the wait at once, a blocked port the time; the group before is READY."""
+    before = footprints(three)
+    job = Job(fleet, three, launch, "takeback")
+    assert job.stands() == ""
+
+    job.write(BROKEN)
+    document = job.desk.json("apply", "--yes", code=3)
+    assert (document["rolled_back"], document["rejoined"]) == (True, True)
+    assert {host["state"] for host in document["hosts"].values()} == {"gone back"}
+    assert {host["release"] for host in document["hosts"].values()} == job.release
+    assert document["waited"] < 20
+    assert job.stands() == ""
+
+    job.write("env = { MORE = '1' }\n")
+    three[1].firewall("DROP", port=29500)
+    said = job.desk.run("apply", "--yes", code=3).stderr
+    three[1].open_firewall()
+    assert "the group did not form" in said
+    wait_until(job.stands, HEALED_S)
+
+    job.desk.run("destroy", "--yes")
+    assert differences(before, three) == []
+
+
+@pytest.mark.parametrize("launch", USERS)
+def test_hosts_go_back_without_a_controller(fleet: Fleet, three: list[Host], launch: str) -> None:
+    """It is killed while ranks join that never will; one host loses its power meanwhile."""
+    job = Job(fleet, three, launch, "alone")
+    job.write(NEVER)
+    apply = job.start()
+    wait_until(lambda: "" if all(map(timers, three)) else "timers on all hosts", 60)
+    os.killpg(apply.pid, signal.SIGKILL)
+    apply.communicate()
+    three[2].power_cut()
+    three[2].power_on()
+
+    wait_until(job.stands, HEALED_S)
+    job.desk.run("destroy", "--yes")
+
+
+def test_a_good_release_outlives_its_controller(fleet: Fleet, three: list[Host]) -> None:
+    """Killed after GO: every host sees that its ranks have joined, and keeps the release."""
+    job = Job(fleet, three, "systemd", "keeps")
+    job.write("env = { MORE = '1' }\n")
+    apply = job.start()
+    wait_until(lambda: "" if all(map(timers, three)) else "timers on all hosts", 60)
+    os.killpg(apply.pid, signal.SIGKILL)
+    apply.communicate()
+
+    wait_until(lambda: "no timers" if any(map(timers, three)) else "", HEALED_S)
+    assert job.desk.is_whole(WORLD) == ""
+    assert len(job.releases()) == 1
+    assert job.releases() != job.release
+    assert json.loads(job.desk.run("apply", "--yes", "--json").stdout)["changed"] is False
+    job.desk.run("destroy", "--yes")
