@@ -1,4 +1,4 @@
-"""Multicast DNS with zeroconf: ask on chosen interfaces, and say that a node is here."""
+"""Multicast DNS with zeroconf: ask on chosen interfaces who is there."""
 
 import queue
 import threading
@@ -10,7 +10,7 @@ from ipaddress import ip_address, ip_interface
 from zeroconf import IPVersion, ServiceBrowser, ServiceInfo, ServiceStateChange, Zeroconf
 
 from rlxdeploy.errors import HostError
-from rlxdeploy.facts.mdns import NODE, SERVICES, Announced
+from rlxdeploy.facts.mdns import SERVICES, Announced
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.survey import Interface
 
@@ -51,22 +51,6 @@ def browse(
         finally:
             browser.cancel()
         return tuple(_announced(info, zeroconf) for info in heard.values())
-
-
-@contextmanager
-def advertised(host: Host, interfaces: Sequence[Interface], name: str, port: int) -> Iterator[None]:
-    """Announce a node called *name* on *interfaces*, as `_rlx-node._tcp`, while the body runs."""
-    addresses = [str(ip_interface(text).ip) for one in interfaces for text in one.addresses]
-    info = ServiceInfo(
-        NODE,
-        f"{name}.{NODE}",
-        port=port,
-        server=f"{name}.local.",
-        parsed_addresses=addresses,
-    )
-    with _zeroconf(host, interfaces) as zeroconf:
-        zeroconf.register_service(info, allow_name_change=True)
-        yield
 
 
 @contextmanager

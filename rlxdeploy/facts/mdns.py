@@ -10,8 +10,9 @@ from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 
 from rlxdeploy.model.survey import Interface, Network
 
-SSH, NODE = "_ssh._tcp.local.", "_rlx-node._tcp.local."
-SERVICES = ("_rlx-coord._udp.local.", SSH, NODE)
+SSH = "_ssh._tcp.local."
+# Upstream's coordinator, any host that takes SSH, and our own nodes.
+SERVICES = ("_rlx-coord._udp.local.", SSH, "_rlx-node._tcp.local.")
 
 # Made for containers and virtual machines: nobody else's machine answers there.
 _MADE = ("veth", "docker", "br-", "virbr", "cni")

@@ -45,7 +45,6 @@ NOT_BUILT: Final = (
     Row(("job", "env", "*", "from")),
     Row(("job", "security"), _is_one_of(Security.TLS)),
     Row(("runtime", "provision"), _is_one_of(Provision.AUTO)),
-    Row(("discover", "advertise"), bool),
 )
 
 NO_EFFECT: Final = (

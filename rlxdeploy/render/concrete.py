@@ -22,7 +22,10 @@ def resolve_toml(resolution: Resolution, loaded: Loaded) -> str:
     left out are not in it, and nothing is left to discover.
     """
     document = to_document(loaded.inventory)
+    # Nothing is left to search for; that the nodes show themselves is another matter.
     document.pop("discover", None)
+    if loaded.inventory.discover.advertise:
+        document["discover"] = {"advertise": True}
     if resolution.placement:
         # What was computed from the survey is written, as a person would.
         document.pop("reserve_ram_gb", None)

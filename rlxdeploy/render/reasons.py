@@ -119,6 +119,7 @@ def _runtime(seat: Seat, launch: str, loaded: Loaded, generation: int) -> dict[s
         "RLX_STATE_FILE": f"where {launch} keeps what is gone after a reboot",
         "RLX_JOIN_TIMEOUT": loaded.origin(("job", "join_timeout")),
         "RLX_PEER_TIMEOUT": loaded.origin(("job", "peer_timeout")),
+        "RLX_ADVERTISE": loaded.origin(("discover", "advertise")),
         "PYTHONPATH": "the runtime of this rlxdeploy, in the host's store",
     }
 

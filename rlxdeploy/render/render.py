@@ -111,7 +111,15 @@ class Renderer:
     def sections(self, placed: Placed, seat: Seat) -> tuple[Section, ...]:
         """Return what rlxdeploy itself sets for *seat*."""
         archive = placed.tree.stored(self._digest)
-        around = Around(self._resolution, self._peers, self._job, placed.tree, self.plan, archive)
+        around = Around(
+            self._resolution,
+            self._peers,
+            self._job,
+            placed.tree,
+            self.plan,
+            archive,
+            advertise=self._inputs.loaded.inventory.discover.advertise,
+        )
         return rank_sections(seat, around)
 
     def _env(self, placed: Placed, seat: Seat) -> RemoteFile:

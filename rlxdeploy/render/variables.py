@@ -30,7 +30,8 @@ class Section:
 class Around:
     """What the ranks of one host have in common.
 
-    *archive* is the runtime's path there; *peers* is PEERS, which is long and the same for all.
+    *archive* is the runtime's path there; *peers* is PEERS, which is long and the same for all;
+    *advertise*: the nodes show themselves by mDNS.
     """
 
     resolution: Resolution
@@ -39,6 +40,7 @@ class Around:
     tree: Tree
     plan: str
     archive: str
+    advertise: bool = False
 
 
 def plan_hash(resolution: Resolution, runtime: str, generation: int) -> str:
@@ -137,6 +139,7 @@ def _runtime(seat: Seat, around: Around) -> dict[str, str]:
         "RLX_STATE_FILE": tree.state_file(seat.rank),
         "RLX_JOIN_TIMEOUT": number(job.join_timeout),
         "RLX_PEER_TIMEOUT": number(job.peer_timeout),
+        "RLX_ADVERTISE": "1" if around.advertise else None,
         "PYTHONPATH": around.archive,
     }
     return {name: value for name, value in values.items() if value is not None}

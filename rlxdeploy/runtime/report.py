@@ -1,4 +1,4 @@
-"""How far a rank has come, told to its manager, to the state file, and to a person."""
+"""How far a rank has come, told to its manager, the state file, a person, and perhaps the LAN."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence
 
+from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import SettingsError, ranks_text
 from rlxdeploy.runtime.link.form import Onlooker
+from rlxdeploy.runtime.link.mdns import NodeAdvert
+from rlxdeploy.runtime.link.udp import own_host
 from rlxdeploy.runtime.notify import Notifier
 from rlxdeploy.runtime.settings import Settings
 from rlxdeploy.runtime.statefile import RankState, write_state
@@ -32,6 +35,7 @@ class Reporter(Onlooker):
         self._settings, self._say = settings, say
         self._notifier = Notifier(environ)
         self._told: Optional[str] = None
+        self._advert: Optional[NodeAdvert] = None
         self._state = RankState(
             settings.rank, settings.world, settings.job, settings.plan, os.getpid()
         )
@@ -68,6 +72,8 @@ class Reporter(Onlooker):
         shown = f", digest {digest[:16]}" if digest else ""
         text = f"joined as rank {self._settings.rank} of {self._settings.world}{shown}"
         self._tell(text, READY="1")
+        if self._settings.advertise and self._advert is None:
+            self._advert = self._shown()
 
     def alive(self) -> None:
         """Feed the watchdog."""
@@ -79,6 +85,14 @@ class Reporter(Onlooker):
             return
         self._write(phase="leaving", error=error)
         self._tell(error or "leaving", STOPPING="1")
+        if self._advert is not None:
+            self._advert.close()
+
+    def _shown(self) -> NodeAdvert:
+        settings = self._settings
+        own = settings.listen_address or Address(own_host(), settings.data_port)
+        name = f"{settings.job or 'rlx'}-{settings.rank}"
+        return NodeAdvert(name, own, self._say_once)
 
     def _write(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of a state
         self._state = replace(self._state, **changes)

@@ -39,6 +39,7 @@ OWN_VARIABLES = (
     "RLX_JOIN_TIMEOUT",
     "RLX_PEER_TIMEOUT",
     "RLX_SPIN_US",
+    "RLX_ADVERTISE",
 )
 VARIABLES = UPSTREAM_VARIABLES + OWN_VARIABLES
 
@@ -79,6 +80,7 @@ class Settings:
     join_timeout: float = 120.0
     peer_timeout: float = 10.0
     spin_us: int = 200
+    advertise: bool = False
     timeout: float = 120.0
 
     @classmethod
@@ -162,6 +164,7 @@ _READERS: Tuple[Tuple[str, str, readers.Reader], ...] = (
     ("RLX_JOIN_TIMEOUT", "join_timeout", readers.seconds),
     ("RLX_PEER_TIMEOUT", "peer_timeout", readers.seconds),
     ("RLX_SPIN_US", "spin_us", readers.integer(0, 1_000_000)),
+    ("RLX_ADVERTISE", "advertise", readers.truth),
 )
 
 

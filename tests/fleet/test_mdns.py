@@ -1,4 +1,4 @@
-"""mDNS over the bridge: avahi announces and is asked, zeroconf asks and announces."""
+"""MDNS over the bridge: avahi announces and is asked, zeroconf asks and announces."""
 
 import json
 import sys
@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.fleet.desk import Desk
 from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.local import wait_until
+from tests.fleet.harness.spec import HostSpec
 
 ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
@@ -32,14 +34,12 @@ print(json.dumps({
 """
 ADVERTISE = """
 import sys
-from rlxdeploy.edge.here import own_network
-from rlxdeploy.edge.mdns import advertised
-from rlxdeploy.facts.mdns import askable
-from rlxdeploy.model.host import Host
-host = Host("local")
-with advertised(host, askable(own_network(host)), "rank0", 29500):
-    print(flush=True)
-    sys.stdin.read()
+from rlxdeploy.runtime.address import Address
+from rlxdeploy.runtime.link.mdns import NodeAdvert
+advert = NodeAdvert("job-0", Address("10.77.0.1", 29500), print)
+print(flush=True)
+sys.stdin.read()
+advert.close()
 """
 SERVICE = """\
 <?xml version="1.0" standalone='no'?>
@@ -104,8 +104,8 @@ def test_avahi_sees_a_node_that_advertises(fleet: Fleet, hosts: Lend) -> None:
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "\n"
-        wanted = '"rank0" "_rlx-node._tcp" "local" "rank0.local" 0 "10.77.0.1" 29500'
-        wait_until(lambda: "" if wanted in resolved(host, "rank0") else wanted, 15)
+        wanted = '"job-0" "_rlx-node._tcp" "local" "job-0.local" 0 "10.77.0.1" 29500'
+        wait_until(lambda: "" if wanted in resolved(host, "job-0") else wanted, 15)
     finally:
         process.communicate("")
 
@@ -116,3 +116,19 @@ def resolved(host: Host, name: str) -> str:
     call = ("busctl", "call", "org.freedesktop.Avahi", "/", "org.freedesktop.Avahi.Server")
     ask = (*call, "ResolveService", "iisssiu", "--", "-1", "-1", *service)
     return host.exec(ask, check=False).stdout
+
+
+def test_a_deployed_group_shows_itself(fleet: Fleet, hosts: Lend) -> None:
+    """With `advertise` each rank is seen by job and number; one without zeroconf says why not."""
+    first, second, without = hosts(2, HostSpec(zeroconf=False))
+    desk = Desk(fleet, "shown")
+    desk.write_hosts([first, second, without], tables="[discover]\nadvertise = true\n")
+    desk.run("apply", "--yes")
+
+    wanted = {first.address: "shown-0", second.address: "shown-1"}
+    wait_until(lambda: "" if wanted.items() <= browse(fleet)["hosts"].items() else "both", 20)
+    assert without.address not in browse(fleet)["hosts"]
+    assert "the Python package zeroconf is not installed" in desk.run("logs").stdout
+
+    desk.run("destroy", "--yes")
+    assert not wanted.keys() & browse(fleet)["hosts"].keys()

@@ -30,6 +30,12 @@ GROUPS: dict[str, tuple[str, tuple[HostFacts, ...]]] = {
         HEAD + 'topology = "star"\n' + "".join(f'[[node]]\nssh = "{name}"\n' for name in "abc"),
         three(),
     ),
+    "nodes that show themselves": (
+        HEAD
+        + "[discover]\nadvertise = true\n"
+        + "".join(f'[[node]]\nssh = "{name}"\n' for name in "abc"),
+        three(),
+    ),
     "layers that were shared out": (
         HEAD
         + "[placement]\nn_layers = 7\n[placement.objective]\ncontext = 9\n"

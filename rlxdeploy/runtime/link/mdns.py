@@ -1,4 +1,6 @@
-"""Finding rank 0 of a star by multicast DNS; zeroconf is needed here, and nowhere else.
+"""Multicast DNS: finding rank 0 of a star, and showing every node to whoever looks for some.
+
+zeroconf is needed here, and nowhere else.
 
 Rank 0 is the service `coord._rlx-coord._udp.local.` at `rlx-coord.local.`, its port that where
 rank 0 listens.  On the native wire the instance is named for the job, and a TXT record holds the
@@ -11,7 +13,7 @@ import contextlib
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Dict, Optional, Set
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Set
 
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import RefusedError, WireError
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
     from zeroconf import ServiceInfo, Zeroconf
 
 SERVICE = "_rlx-coord._udp.local."
+NODE = "_rlx-node._tcp.local."
 _SERVER = "rlx-coord"
 _TXT = "rlx"
 # Once one has answered, others on the LAN have this long to show that there are several.
 _SETTLE_S = 1.0
 _RESOLVE_MS = 1000
+_CLAIM_S = 3.0
 
 
 def available() -> bool:
@@ -66,6 +70,47 @@ class Advert:
     def close(self) -> None:
         """Say goodbye and stop."""
         self._zeroconf.close()
+
+
+class NodeAdvert:
+    """A node called *name* at *address*, shown on the LAN until it is closed.
+
+    What goes wrong is for *noticed*: nobody in the group depends on being seen.
+    """
+
+    def __init__(self, name: str, address: Address, noticed: Callable[[str], None]) -> None:
+        self._name, self._address, self._noticed = name, address, noticed
+        self._zeroconf: Optional[Zeroconf] = None
+        self._closed = False
+        # Claiming a name takes a second, and nobody is to wait for it.
+        self._showing = threading.Thread(target=self._show, name="rlx mdns", daemon=True)
+        self._showing.start()
+
+    def close(self) -> None:
+        """Say goodbye and stop."""
+        self._closed = True
+        self._showing.join(_CLAIM_S)
+        if self._zeroconf is not None:
+            self._zeroconf.close()
+
+    def _show(self) -> None:
+        if not available():
+            self._noticed("RLX_ADVERTISE: the Python package zeroconf is not installed")
+            return
+        from zeroconf import ServiceInfo, Zeroconf  # noqa: PLC0415 - as above
+
+        host, port = self._address.host, self._address.port
+        try:
+            packed = [socket.inet_aton(host)]
+            server = f"{self._name}.local."
+            info = ServiceInfo(
+                NODE, f"{self._name}.{NODE}", addresses=packed, port=port, server=server
+            )
+            self._zeroconf = Zeroconf(interfaces=[host])
+            if not self._closed:
+                self._zeroconf.register_service(info, allow_name_change=True)
+        except Exception as error:  # noqa: BLE001 - whatever zeroconf meets, the group goes on
+            self._noticed(f"RLX_ADVERTISE: {self._name} is not shown: {error}")
 
 
 def browse(dialect: Dialect, until: Until, host: Optional[str]) -> Address:
