@@ -33,7 +33,6 @@ from rlxdeploy.runtime.vocabulary import EXACT, Dtype, Op
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Bytes = NDArray[np.uint8]
 
 UNIT = 4
 KI, MI = 1 << 10, 1 << 20
@@ -51,7 +50,7 @@ class World:
     """All ranks: each has a schedule, three memories and a queue of messages to every other."""
 
     def __init__(
-        self, schedules: Sequence[Schedule], memories: Sequence[List[Bytes]], seed: int
+        self, schedules: Sequence[Schedule], memories: Sequence[List[NDArray[np.uint8]]], seed: int
     ) -> None:
         self.schedules, self.memories = schedules, memories
         self.random = random.Random(seed)  # noqa: S311 - an order of steps
@@ -102,7 +101,7 @@ class World:
             )
         return True
 
-    def _held(self, source: int, memory: int, start: int, stop: int) -> Bytes:
+    def _held(self, source: int, memory: int, start: int, stop: int) -> NDArray[np.uint8]:
         return self.memories[source][memory][start:stop]
 
     def _deliver_from(self, rank: int, sources: Sequence[int]) -> None:
@@ -115,7 +114,7 @@ class World:
                 queue[place] = (len(self.memories[rank]) - 1, 0, copy.size)
 
 
-def inputs(world: int, size: int) -> List[Bytes]:
+def inputs(world: int, size: int) -> List[NDArray[np.uint8]]:
     """Return rows whose every sum is told from every other: rank r holds 4^r in each element."""
     return [np.full(size // 2, 1 << 2 * r, np.uint16).view(np.uint8) for r in range(world)]
 
@@ -123,10 +122,10 @@ def inputs(world: int, size: int) -> List[Bytes]:
 def simulate(
     shapes: Sequence[Shape],
     schedule: Callable[[Shape], Schedule],
-    data: Sequence[Bytes],
+    data: Sequence[NDArray[np.uint8]],
     sizes: Tuple[int, int],
     seed: int = 0,
-) -> List[Bytes]:
+) -> List[NDArray[np.uint8]]:
     """Run *schedule* on every rank; *sizes* are those of RESULT and KEPT."""
     schedules = [schedule(shape) for shape in shapes]
     memories = [
