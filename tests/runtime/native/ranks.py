@@ -51,6 +51,7 @@ def group(
     star: bool = False,
     crowded: bool = True,
     buffers: Optional[int] = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Iterator[List[Native]]:
     """Yield one end for every rank; their sockets are closed afterwards."""
     links: List[Dict[int, Channel]] = [{} for _ in range(world)]
@@ -62,7 +63,7 @@ def group(
                 links[high][low] = Channel(low, f"address of {low}", ends[1])
     hub = star and world > 2
     natives = [
-        Native(Shape(rank, world, crowded, hub), links[rank], Limits(), PATIENCE, Heap(1 << 16))
+        Native(Shape(rank, world, crowded, hub), links[rank], limits, PATIENCE, Heap(1 << 16))
         for rank in range(world)
     ]
     try:
