@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rlxdeploy.edge.session import OpenSession, Session, framed
 from rlxdeploy.errors import HostError
+from rlxdeploy.facts.privilege import as_root_if_it_can
 from rlxdeploy.model.host import Host, Tree
 from rlxdeploy.model.vocabulary import Launch
 
@@ -60,8 +61,7 @@ class LogQuery:
         if self.launch == Launch.SYSTEMD_USER:
             runtime = "XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
             return f"{runtime}; export XDG_RUNTIME_DIR; exec {asked}"
-        sudo = 'sudo=; [ "$(id -u)" = 0 ] || ! sudo -n true 2>/dev/null || sudo="sudo -n"'
-        return f"{sudo}; exec $sudo {asked}"
+        return as_root_if_it_can(f"exec {asked}")
 
 
 # A follower has to end when we hang up, not at the next line it wants to write: stdin tells.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from rlxdeploy.facts.privilege import as_root_or
 from rlxdeploy.model.files import HostFiles
 from rlxdeploy.model.plan import HostPlan, Site
 from rlxdeploy.model.step import (
@@ -246,14 +247,4 @@ def _privileged(part: HostPlan, deeds: str, terms: Terms) -> str:
     if len(deeds) > _LONGEST_SCRIPT:
         raise ValueError(f"a script of {len(deeds)} bytes is too long for sudo")
     refused = f"printf '\\n%s failed stage sudo wants a password\\n' {shlex.quote(terms.marker)}"
-    return "\n".join(
-        [
-            "as_root() {",
-            '  if [ "$(id -u)" = 0 ]; then eval "$1"',
-            '  elif sudo -n true </dev/null 2>/dev/null; then exec sudo -n /bin/sh -c "$1"',
-            f"  else {refused}; exit 1; fi",
-            "}",
-            f"as_root {shlex.quote(deeds)}",
-            "",
-        ]
-    )
+    return as_root_or(f"{refused}; exit 1", deeds)

@@ -5,6 +5,7 @@ Before the launch is settled both are looked at; the shell knows the user's fold
 
 from collections.abc import Iterator
 
+from rlxdeploy.facts.privilege import as_root_if_it_can
 from rlxdeploy.facts.question import quoted
 
 SYSTEM_DATA = "/var/lib/rlx"
@@ -23,18 +24,12 @@ runtime_dir=${XDG_RUNTIME_DIR:-/run/user/$uid}
 USER_DATA = "$data_home/rlx"
 USER_UNITS = "$HOME/.config/systemd/user"
 
-# Other users' files and processes, as root where that needs no password, else what we may see.
-_AS_ROOT = """\
-as_root() {
-  if [ "$(id -u)" != 0 ] && sudo -n true; then sudo -n /bin/sh -c "$@"; else /bin/sh -c "$@"; fi
-}
-"""
-
 
 def with_privilege(script: str, *words: str, sudo: bool) -> str:
     """Return a command that runs *script* with *words* as root if it can, and *sudo* lets it."""
-    run = "as_root" if sudo else "/bin/sh -c"
-    return f"{_AS_ROOT if sudo else ''}{run} {quoted([script, 'sh', *words])}\n"
+    if sudo:
+        return as_root_if_it_can(script, *words)
+    return f"/bin/sh -c {quoted([script, 'sh', *words])}\n"
 
 
 def tagged(text: str) -> Iterator[tuple[str, str]]:

@@ -116,7 +116,7 @@ def test_a_log_that_is_not_there_is_empty(lab: Lab) -> None:
 
 
 JOURNAL = {
-    "system": ("systemd", "exec $sudo journalctl -q --no-pager", ""),
+    "system": ("systemd", "as_root 'exec journalctl -q --no-pager", ""),
     "user": ("systemd-user", "exec journalctl --user -q --no-pager", "yesterday"),
 }
 
@@ -128,5 +128,5 @@ def test_units_log_to_the_journal(lab: Lab, launch: str, begins: str, since: str
 
     assert begins in command
     assert "-n 20 -u rlx-t@3.service" in command
-    assert command.endswith("-f")
+    assert " -f" in command
     assert f"--since {since}" in command or not since
