@@ -82,13 +82,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _live(settings: Settings, options: argparse.Namespace, report: Reporter) -> None:
     group, checked = _join(settings, options, report)
     with group:
-        report.ready(checked.epoch, checked.digest)
-        if checked.bench:
-            bench(group, _print)
-        if options.once or checked.bench:
-            return
         try:
-            _stay(group, checked, report)
+            report.ready(checked.epoch, checked.digest)
+            if checked.bench:
+                bench(group, _print)
+            if not options.once and not checked.bench:
+                _stay(group, checked, report)
         except Leave:
             # Told to, this rank has finished: the others hear a goodbye, not of a failure.
             group.close()

@@ -28,10 +28,13 @@ def fleet(tmp_path: Path) -> Iterator[MakeFleet]:
         each.close()
 
 
+@pytest.mark.parametrize("wire", ["rlx", "native"])
 @pytest.mark.parametrize("topology", ["mesh", "star"])
-def test_ranks_join_prove_themselves_and_leave_when_told(fleet: MakeFleet, topology: str) -> None:
+def test_ranks_join_prove_themselves_and_leave_when_told(
+    fleet: MakeFleet, topology: str, wire: str
+) -> None:
     """READY comes after the check, the state files agree, and SIGTERM to all is a clean end."""
-    ranks = fleet(3, topology, RLX_JOB="lab", RLX_PLAN="p1").start_all()
+    ranks = fleet(3, topology, RLX_JOB="lab", RLX_PLAN="p1", RLX_WIRE=wire).start_all()
     assert all(rank.ready() for rank in ranks)
 
     states = [rank.state for rank in ranks]
@@ -52,24 +55,30 @@ def test_ranks_join_prove_themselves_and_leave_when_told(fleet: MakeFleet, topol
         assert rank.state["phase"] == "leaving"
 
 
-def test_one_rank_told_to_leave_ends_with_0_and_the_others_know(fleet: MakeFleet) -> None:
+@pytest.mark.parametrize("wire", ["rlx", "native"])
+def test_one_rank_told_to_leave_ends_with_0_and_the_others_know(
+    fleet: MakeFleet, wire: str
+) -> None:
     """SIGTERM to one rank: it has finished, the other has lost it."""
-    stays, leaves = fleet(2).start_all()
+    stays, leaves = fleet(2, RLX_WIRE=wire).start_all()
     assert stays.ready()
     assert leaves.ready()
     leaves.signal(signal.SIGTERM)
 
     ended = leaves.end()
     assert (ended.code, leaves.state["error"]) == (0, None), ended
-    assert stays.end().code == 75
+    left = stays.end()
+    assert left.code == 75
+    assert wire == "rlx" or "it finished and left the group" in left.err
 
 
+@pytest.mark.parametrize("wire", ["rlx", "native"])
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_rank_is_named_by_the_others_within_a_second(
-    fleet: MakeFleet, victim: int
+    fleet: MakeFleet, victim: int, wire: str
 ) -> None:
     """SIGKILL, power cut of a process: exit 75, the rank on stderr and in the state file."""
-    ranks = list(fleet(3).start_all())
+    ranks = list(fleet(3, RLX_WIRE=wire).start_all())
     assert all(rank.ready() for rank in ranks)
     killed = ranks.pop(victim)
     killed.signal(signal.SIGKILL)
