@@ -12,12 +12,9 @@ from tests.fleet.harness.local import wait_until
 RUN_S = 100.0
 HEALED_S = 60.0
 
-# The runtime's group is not protected yet off loopback, and the inventory has to say so.
 _HEAD = """\
 [job]
 name = "{job}"
-wire = "rlx"
-security = "none"
 heap_mb = 1
 {keys}
 """

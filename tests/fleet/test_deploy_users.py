@@ -74,13 +74,15 @@ def test_the_ranks_may_run_as_another_account(fleet: Fleet, three: list[Host]) -
     desk.write_hosts(three, job='user = "nosudo"')
     with deployed(desk, three, "systemd"):
         for rank, host in zip(desk.ranks(), three, strict=True):
+            key = host.exec(("stat", "-c", "%a %U", "/var/lib/rlx/account/key"))
+            assert key.stdout == "600 nosudo\n"
             assert host.exec(("ps", "-o", "user=", str(rank["pid"]))).stdout == "nosudo\n"
 
 
 def test_a_rank_that_is_not_managed_joins_when_it_is_started(
     fleet: Fleet, three: list[Host]
 ) -> None:
-    """It has a rank and an entry in PEERS; nobody logs in there, and apply waits for the others."""
+    """It has a rank, an entry in PEERS and no login; started by hand, it needs the job's key."""
     *managed, other = three
     desk = Desk(fleet, "loose")
     nodes = [f'ssh = "{host.name}"' for host in managed]
@@ -105,7 +107,9 @@ def start_by_hand(pattern: Host, host: Host) -> bool:
     env = [line.replace('"', "") for line in lines if line and not line.startswith("#")]
     own = [f"--setenv={one}" for one in env if not one.startswith(("RANK=", "RLX_STATE_FILE="))]
     host.at("/root/runtime.zip").write_bytes(archive.read_bytes())
-    place = ("--setenv=RANK=2", "--setenv=PYTHONPATH=/root/runtime.zip")
+    host.at("/root/key").write_bytes((home / "loose/key").read_bytes())
+    files = ("--setenv=RLX_KEY_FILE=/root/key", "--setenv=PYTHONPATH=/root/runtime.zip")
+    place = ("--setenv=RANK=2", *files)
     node = ("python3", "-m", "rlxdeploy.runtime")
     host.exec(("systemd-run", "--unit=by-hand", *own, *place, *node))
     return True

@@ -17,8 +17,6 @@ from tests.fleet.harness.spec import HostSpec
 INVENTORY = """\
 [job]
 name = "found"
-wire = "rlx"
-security = "none"
 [discover]
 ssh_hosts = ["behind1", "behind2", "twice", "down"]
 subnet = "10.77.0.0/24"
