@@ -200,9 +200,9 @@ def test_a_record_on_a_read_only_disk_names_its_file_once(desk: Desk, mounted: P
 
     done = desk.run("apply", "--yes", inventory, XDG_DATA_HOME=str(desk.run_home))
 
-    record = mounted / ".rlxdeploy/demo.json"
+    journal = mounted / ".rlxdeploy/demo.journal"
     assert done.code == 1
-    assert f"error: {record}: it cannot be written: Read-only file system" in done.err
+    assert f"error: {journal}: cannot be written: Read-only file system" in done.err
     assert list(desk.run_home.iterdir()) == []
 
 
