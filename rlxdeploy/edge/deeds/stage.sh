@@ -58,11 +58,16 @@ alike() { # folder, folder: has the first all of the second; the job may have wr
 
 mode() { ls -ld "$1" 2>/dev/null | cut -c 1-10; }
 
+relabel() { # path: under SELinux a renamed file keeps the label of its first name
+  ! command -v restorecon >/dev/null 2>&1 || restorecon -RF "$1"
+}
+
 finish() { # release: in place, unless one with the same name is: that may be running
   staged=$home/releases/$1
   if [ ! -e "$staged" ]; then
     try "put $staged in place" mv "$staged.tmp" "$staged"
     fresh=$staged
+    try "label $staged" relabel "$staged"
     try "put $staged in place" durable "$home/releases"
   elif alike "$staged" "$staged.tmp"; then
     rm -rf "$staged.tmp"
