@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: demo test lint unit wheel fleet soak bench clean
+.PHONY: demo test lint unit wheel checkout hosts fleet soak bench clean
 
 # The main job on this machine: plan, apply, four ranks joined, how to go on from there.
 demo: $(VENV)/.installed
@@ -17,7 +17,7 @@ demo: $(VENV)/.installed
 	  '  $(BIN)/rlxdeploy stop    inventories/local.toml        # stop the ranks, keep the files' \
 	  '  $(BIN)/rlxdeploy destroy inventories/local.toml --yes  # stop and remove every trace'
 
-test: lint unit wheel
+test: lint wheel checkout hosts
 
 # The house rules: style, types (the runtime's for Python 3.9 too), import directions.
 lint: $(VENV)/.dev
@@ -28,17 +28,24 @@ lint: $(VENV)/.dev
 	  rlxdeploy/__init__.py rlxdeploy/runtime tests/runtime
 	$(BIN)/lint-imports
 
-# Everything but the soak; fleet tests skip with their reason where there can be no fleet.
+# For work on the code: every test that needs no hosts, from the checkout.
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not fleet and not soak"
-	$(BIN)/python -m pytest -q -m fleet tests/fleet
 
-# The same tests from another folder against the built wheel, which alone has the package.
+# The same tests from another folder against the built wheel, which alone has the package …
 wheel: $(VENV)/.dev
 	$(BIN)/python tests/wheel.py
 
+# … and those of them that need the repository around them.
+checkout: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m checkout
+
+# Real hosts, two files at a time; these tests skip with their reason where there can be no fleet.
+hosts: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "fleet and not soak" tests/fleet
+
 fleet: $(VENV)/.dev
-	FLEET=required $(BIN)/python -m pytest -q -m fleet tests
+	FLEET=required $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "fleet and not soak" tests/fleet
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m soak --timeout 0 tests
