@@ -120,7 +120,14 @@ class Channel:
         return moved
 
     def leave(self, words: bytes) -> None:
-        """Queue the last message: it takes the place of all but what is already begun."""
+        """Queue the last message: it takes the place of all but what is already begun.
+
+        A peer that has said its own last words may still hear ours.
+        """
+        if self.lost is not None:
+            with contextlib.suppress(OSError):
+                self.sock.send(words, _DONTWAIT)
+            return
         begun = []
         for piece, last in self.queue:
             begun.append((piece, last))

@@ -137,24 +137,27 @@ class Driver:
         size, array = stop - start, job.arrays[where]
         unit = array.itemsize
         own = array[start // unit : stop // unit]
-        if len(sources) == 1:
-            channel = self._channels[sources[0]]
-            if size > SMALL:
-                part = self._room(1, size)[0]
-                self.inlet.receive(channel, head, part.data, call)
-            else:
-                self.inlet.small(channel, head, size, call)
-                part = channel.payload[:size]
-            other = part.view(array.dtype)
-            parts = [other, own] if sources[0] < self._rank else [own, other]
+        if size <= SMALL:
+            parts = [self._small_part(source, head, size, array.dtype, call) for source in sources]
         else:
-            parts = [own]
+            parts = []
             for source, part in zip(sources, self._room(len(sources), size)):
                 self.inlet.receive(self._channels[source], head, part.data, call)
                 parts.append(part.view(array.dtype))
+        # Two operands in the order of ranks, as both ends may fold; of more, the own one first.
+        parts.insert(len(parts) == 1 and sources[0] < self._rank, own)
         if fence and self.sending:
             self.flush(call)
         job.fold(own, parts, job.ranks if last else 0)
+
+    def _small_part(
+        self, source: int, head: bytes, size: int, dtype: np.dtype[Any], call: Call
+    ) -> NDArray[Any]:
+        """Return what came, in the memory it came into: every channel has its own."""
+        channel = self._channels[source]
+        self.inlet.small(channel, head, size, call)
+        part: NDArray[Any] = channel.payload[:size].view(dtype)
+        return part
 
     def _room(self, count: int, size: int) -> List[NDArray[Any]]:
         """Return *count* pieces of memory that is kept from call to call."""

@@ -21,11 +21,11 @@ from rlxdeploy.runtime.algorithm.native_steps import Shape
 from rlxdeploy.runtime.errors import NotSupported, WireError
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.base import Call
-from rlxdeploy.runtime.link.channel import SMALL, Channel
+from rlxdeploy.runtime.link.channel import Channel
 from rlxdeploy.runtime.link.collectives import Pairs, Turnout
 from rlxdeploy.runtime.link.correspondence import Correspondence
 from rlxdeploy.runtime.link.drive import Job
-from rlxdeploy.runtime.link.express import Express, Routine, Swap
+from rlxdeploy.runtime.link.express import Express, Routine, make_express
 from rlxdeploy.runtime.link.heap import Heap
 from rlxdeploy.runtime.link.tcp import Patience
 from rlxdeploy.runtime.vocabulary import EXACT, Dtype, Kind, Op
@@ -39,7 +39,6 @@ _EMPTY: NDArray[np.uint8] = np.empty(0, np.uint8)
 
 _Prepared = Tuple[ReduceKind, Optional[Express]]
 _MOST_PREPARED = 1024
-_PAIR = 2
 _FLOATS = (Dtype.FLOAT16, Dtype.BFLOAT16, Dtype.FLOAT32, Dtype.FLOAT64)
 
 
@@ -253,11 +252,7 @@ class Native(Correspondence):
             self._fold(kind, dtype),
             self.shape.world if kind == Kind.MEAN else 0,
         )
-        small = array.nbytes <= SMALL and dtype != Dtype.FLOAT16
-        if self.shape.world == _PAIR and small:
-            (channel,) = self._vigil.channels.values()
-            return Swap(self._driver, routine, channel, array)
-        return Express(self._driver, routine)
+        return make_express(self._driver, routine, self._vigil.channels, array)
 
     def _check_counts(self, table: Sequence[Sequence[int]], unit: int) -> None:
         for rank, row in enumerate(table):

@@ -71,7 +71,7 @@ class Vigil:
 
     def sleep(self, target: Optional[Channel], call: Call, waiting: Sequence[int]) -> None:
         """Wait until *target* can be read or something can be sent; raise where neither can."""
-        self._waiting = tuple(waiting)
+        before, self._waiting = self._waiting, tuple(waiting)
         now = monotonic()
         if now >= call.deadline:
             self.fail(self._late(call), call)
@@ -82,7 +82,7 @@ class Vigil:
             if limit <= 0:
                 self.miss(dead, call)
         self.doze(target, call, limit)
-        self._waiting = ()
+        self._waiting = before
 
     def doze(self, target: Optional[Channel], call: Call, limit: float) -> None:
         """Sleep until something happens on any link, but no longer than *limit* seconds."""
@@ -182,7 +182,7 @@ class Vigil:
         self.cause = cause
         words = encode_goodbye() if cause is None else encode_abort(cause)
         open_ones = [channel for channel in self.channels.values() if channel.lost is None]
-        for channel in open_ones:
+        for channel in self.channels.values():
             channel.leave(words)
         until = monotonic() + self._limits.farewell_s
         while True:
