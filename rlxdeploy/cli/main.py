@@ -132,7 +132,9 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; nothing but a bug of ours escapes."""
     form = wanted_form(arguments)
     try:
-        return app(args=arguments, standalone_mode=False, prog_name="rlxdeploy") or 0
+        code: int = app(args=arguments, standalone_mode=False, prog_name="rlxdeploy") or 0
+        # What does not fit is told here, while it still can be, and not by the interpreter's end.
+        sys.stdout.flush()
     except UsageError as error:
         report_usage(error, form)
         return USAGE_EXIT
@@ -143,6 +145,7 @@ def run(arguments: list[str]) -> int:
             report_bug(error, form)
             raise
         return report_failure(error, form)
+    return code
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:

@@ -32,10 +32,11 @@ _SUPERVISORS = """\
 for f in "$data_home/rlx/$job/run"/*.supervisor "$runtime_dir/rlx/$job"/*.supervisor; do
   [ -f "$f" ] || continue
   echo "supervisor|$f"
-  sed 's/^/json|/' "$f"; echo
   pid=$(sed -n 's/.*"supervisor_pid" *: *\\([0-9]*\\).*/\\1/p' "$f")
   if [ -d /proc/self ]; then sed 's/^/proc|/' "/proc/$pid/stat"
   elif kill -0 "$pid"; then echo "alive|"; fi
+  # After its process was looked for: one that has gone has said its last word by then.
+  sed 's/^/json|/' "$f"; echo
 done
 """
 
