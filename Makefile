@@ -30,7 +30,7 @@ lint: $(VENV)/.dev
 
 # For work on the code: every test that needs no hosts, from the checkout.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not fleet and not soak"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not fleet and not soak"
 
 # The same tests from another folder against the built wheel, which alone has the package …
 wheel: $(VENV)/.dev
