@@ -27,14 +27,9 @@ def main() -> int:
         elsewhere.mkdir()
         for name in CARRIED:
             _carry(ROOT / name, elsewhere / name)
-        command = [
-            str(python),
-            "-m",
-            "pytest",
-            "-q",
-            "-m",
-            "not fleet and not checkout and not soak",
-        ]
+        marks = "not fleet and not checkout and not soak"
+        at_once = ("-n", "3", "--dist", "worksteal")
+        command = [str(python), "-m", "pytest", "-q", *at_once, "-m", marks]
         variables = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
         done = subprocess.run(command, cwd=elsewhere, env=variables, check=False)
         return done.returncode
