@@ -33,7 +33,7 @@ _MIB = 1 << 20
 _ABSENT, _UNREACHABLE, _MISMATCH = 6, 9, 18
 _UNKNOWN_PROGRAM = 127
 # Parts that compute in the host's own memory: Grace Blackwell desktops and the Jetson family.
-_UNIFIED = re.compile(r"\b(GB10|Orin|Xavier|Thor|Tegra|nvgpu|Jetson)", re.IGNORECASE)
+_UNIFIED = re.compile(r"\b(GB10|Orin|Xavier|Thor|Tegra|nvgpu|Jetson)\b", re.IGNORECASE)
 _NOT_KNOWN = re.compile(r"\[(N/A|Not Supported|Insufficient Permissions)\]|N/A")
 
 

@@ -97,7 +97,8 @@ def _written(ask: Ask, found: Found) -> Settled:
         if not known:
             problem = f"the controller has no address for the name {ask.written!r}"
             return Settled(problem=problem, remedy=_UNNAMED)
-        address = next((one for one in known if one in own), known[0])
+        near = [one for one in known if one in own and not one.is_loopback]
+        address = near[0] if near else known[0]
         why = f"addr {ask.written!r}, resolved by the controller"
     if ask.machine in found and address not in own and not address.is_loopback:
         why += f"; no interface of {ask.machine} has it: NAT, VIP or port forward"

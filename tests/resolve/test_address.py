@@ -232,6 +232,13 @@ CHOSEN = {
         ["192.168.56.4", "192.168.56.5"],
         "addr 'a.lan', resolved by the controller",
     ),
+    "a name at loopback and behind a NAT": (
+        VMS,
+        (Ask("a", "a.lan", ("127.0.0.1", "203.0.113.7")), Ask("b", "192.168.56.5")),
+        Rule(),
+        ["203.0.113.7", "192.168.56.5"],
+        f"addr 'a.lan', resolved by the controller{ELSEWHERE}",
+    ),
     "a name that the resolver turns round": (
         VMS,
         (Ask("a", "a.lan", ("203.0.113.9", "203.0.113.7")), Ask("b", "192.168.56.5")),

@@ -11,7 +11,7 @@ switch() { # release
   staged=$home/releases/$1
   if [ -d "$staged.tmp" ]; then
     [ ! -e "$staged" ] || mv "$staged" "$staged.old.tmp" || return
-    mv "$staged.tmp" "$staged" || return
+    mv "$staged.tmp" "$staged" && relabel "$staged" || return
     rm -rf "$staged.old.tmp"
   fi
   point_current "$1"

@@ -17,6 +17,7 @@ from rlxdeploy.edge.session import Session
 from rlxdeploy.edge.ssh.dial import Line
 from rlxdeploy.edge.ssh.failure import Broken, ConnectFailure, LostBeforeBanner
 from rlxdeploy.edge.ssh.route import Hop, Route
+from rlxdeploy.facts.ssh_config import expand
 from rlxdeploy.model.host import Host
 
 # sshd begins to drop at MaxStartups 10; leave room for people.
@@ -168,7 +169,10 @@ def _identity(hop: Hop) -> tuple[object, ...]:
         resolved.port,
         resolved.user,
         resolved.host_key_alias,
-        resolved.proxy_command,
+        # As it will run: `%n` takes two aliases of one name to two servers.
+        expand(resolved.proxy_command, hop.tokens),
+        resolved.known_hosts_files,
+        resolved.certificate_files,
         resolved.identity_files,
         resolved.one("identitiesonly"),
         resolved.one("identityagent", "SSH_AUTH_SOCK"),

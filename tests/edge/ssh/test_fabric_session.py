@@ -1,6 +1,7 @@
 """Sessions by fabric, against a server in this process."""
 
 import socket
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -79,6 +80,38 @@ def test_hosts_behind_a_bastion_share_its_connection(site: Site) -> None:
         assert answers == [b"in\n"] * 8
         assert gate.connections == ["tester"]
         assert len(inner.connections) == 8
+
+
+TUNNEL = """\
+import socket, sys, threading
+far = socket.create_connection(("127.0.0.1", int(sys.argv[1].rsplit("-")[-1])))
+def back():
+    while data := far.recv(65536):
+        sys.stdout.buffer.write(data); sys.stdout.buffer.flush()
+threading.Thread(target=back, daemon=True).start()
+while data := sys.stdin.buffer.raw.read(65536):
+    far.sendall(data)
+"""
+
+
+def test_two_aliases_of_one_name_reach_their_own_servers(site: Site) -> None:
+    """A ProxyCommand with `%n` leads each alias elsewhere; neither is given the other's link."""
+    (site.folder / "tunnel.py").write_text(TUNNEL)
+    other = site.folder / "other"
+    other.mkdir()
+    with serving(site.folder, site.authorized) as one, serving(other, site.authorized) as two:
+        way = f"{sys.executable} {site.folder}/tunnel.py %n"
+        site.configured(f"Host gpu-*\n  HostName localhost\n  ProxyCommand {way}\n")
+        keys = (f"localhost {server.host_key}\n" for server in (one, two))
+        site.known.write_text("".join(keys))
+        with site.hosts() as hosts:
+            for server in (one, two):
+                alias = f"gpu-{server.port}"
+                with hosts.open(Host(alias, alias), soon()) as session:
+                    session.send(framed("echo in"), soon())
+                    assert everything(session) == b"in\n"
+
+        assert (one.connections, two.connections) == (["tester"], ["tester"])
 
 
 def test_a_hung_command_costs_its_deadline(site: Site) -> None:
