@@ -38,7 +38,7 @@ say() {{
 ask() {{ # the text of a question is evaluated in a subshell, so that its exit ends only itself
   {{ (eval "$2") </dev/null; r=$?; echo; echo "{marker}=$r"; }} </dev/null | say "$1"
 }}
-kin() {{ # all descendants of the processes given, from `pid parent` lines
+kin() {{ # the processes given and all descendants, parents first, from `pid parent` lines
   {{
     cat /proc/[0-9]*/stat | sed 's/^\\([0-9]*\\) .*) [A-Za-z] \\([0-9]*\\) .*/\\1 \\2/'
     [ -d /proc/self ] || ps -A -o pid= -o ppid=
@@ -46,15 +46,18 @@ kin() {{ # all descendants of the processes given, from `pid parent` lines
     {{ up[$1] = $2 }}
     END {{
       n = split(of, p, " ")
-      for (i = 1; i <= n; i++) if (up[p[i]] == top) ours[p[i]] = 1
+      for (i = 1; i <= n; i++) if (up[p[i]] == top) {{ ours[p[i]] = 1; list[++k] = p[i] }}
       do {{
         more = 0
-        for (c in up) if (!(c in ours) && (up[c] in ours)) {{ ours[c] = 1; more = 1 }}
+        for (c in up) if (!(c in ours) && (up[c] in ours)) {{
+          ours[c] = 1; list[++k] = c; more = 1
+        }}
       }} while (more)
-      for (c in ours) print c
+      for (i = 1; i <= k; i++) print list[i]
     }}'
 }}
 pass() {{ nap=1; sleep "$1" & wait $!; nap=; }}
+# Parents first: one whose child dies before it goes on, and would answer.
 reap() {{ kin "$@" | while read -r p; do kill -9 "$p"; done; }}
 """
 
