@@ -11,8 +11,8 @@ import numpy as np
 from rlxdeploy.runtime import Node
 
 ROUNDS = 4
-DEADLINE_S = 0.5
-LATE_S = 1.0
+DEADLINE_S = 3.0
+LATE_S = 4.5  # as far beyond this round's deadline as within the next one's
 LOCAL_STEPS = 50
 RATE = 0.1
 TRUE_WEIGHTS = np.array([1.5, -0.5], dtype=np.float32)
