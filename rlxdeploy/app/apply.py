@@ -17,6 +17,7 @@ from rlxdeploy.edge.record import forget_record, read_record, remember, remember
 from rlxdeploy.edge.watch import Watched, Wish, watch
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts.ranks import ALIVE_S, RankState, state_of
+from rlxdeploy.facts.views import blindness, is_proven
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.record import HostRecord, Record
@@ -45,6 +46,16 @@ class Applied:
     @property
     def ok(self) -> bool:
         return not self.failed and (self.watched is None or self.watched.ok)
+
+    @property
+    def unproven(self) -> tuple[RankRow, ...]:
+        """The ranks that run, and of which it is not known whether they see their devices."""
+        seen = self.watched.ranks if self.watched else {}
+        return tuple(
+            row
+            for row in self.plan.ranks
+            if (one := seen.get(row.rank)) and one.ready and not is_proven(row.device, one)
+        )
 
 
 def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> Applied:
@@ -199,7 +210,8 @@ def _joined(plan: Plan, survey: Survey) -> Iterator[bool]:
     for row in plan.ranks:
         if row.managed and (one := seen.get(row.rank)) is not None:
             unit, notify = row.launch != Launch.PROCESS, plan.join == "notify"
-            yield state_of(one, notify=notify, unit=unit, alive=ALIVE_S) in well
+            state = state_of(one, notify=notify, unit=unit, alive=ALIVE_S)
+            yield state in well and not (one.ready and blindness(row.device, one))
 
 
 def _starts(plan: Plan, survey: Survey) -> Mapping[int, float]:

@@ -9,6 +9,7 @@ from rlxdeploy.app.say import Say
 from rlxdeploy.app.survey import ask, whom
 from rlxdeploy.app.validate import load
 from rlxdeploy.edge.record import read_record
+from rlxdeploy.facts.views import blindness
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.plan import RankRow
 from rlxdeploy.model.record import Record
@@ -31,7 +32,8 @@ class Known:
 class RankStatus:
     """One rank now; *uptime* in seconds, 0 where it does not run.
 
-    *state* is systemd's word for the instance, or `missing` where no host has the rank.
+    *state* is systemd's word for the instance, or `missing` where no host has the rank.  *blind*
+    says which device it runs without seeing, "" for none.
     """
 
     rank: int
@@ -48,6 +50,7 @@ class RankStatus:
     digest: str
     pid: int
     exit_status: int | None = None
+    blind: str = ""
 
     @property
     def broken(self) -> bool:
@@ -136,6 +139,7 @@ def _here(row: RankRow | None, facts: HostFacts, seen: RankSeen) -> RankStatus:
         digest=_text(node, "digest"),
         pid=seen.pid,
         exit_status=seen.exit_status,
+        blind=blindness(row.device, seen) if row and runs else "",
     )
 
 

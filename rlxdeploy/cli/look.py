@@ -136,6 +136,11 @@ def show_status(screen: Screen, seen: Status) -> None:
     for line in status_lines(seen, people.width if people.is_terminal else None):
         screen.people.print(line)
     screen.people.out(_summary(seen), highlight=False)
+    for rank in seen.ranks:
+        if rank.blind:
+            screen.notes.out(
+                f"warning: rank {rank.rank} on {rank.host}: {rank.blind}", highlight=False
+            )
     for name, why in seen.failed.items():
         screen.notes.out(f"error: {name}: {why}", highlight=False)
 

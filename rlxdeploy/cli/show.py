@@ -10,7 +10,7 @@ from rlxdeploy.cli.failure import exit_code_of, worst
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import columns
 from rlxdeploy.edge.watch import Blamed
-from rlxdeploy.model.plan import Change, Plan
+from rlxdeploy.model.plan import Change, Plan, RankRow
 from rlxdeploy.plan.codec import dump_plan
 from rlxdeploy.plan.text import Tone, plan_lines
 
@@ -60,6 +60,7 @@ def applied_document(applied: Applied, verb: str) -> dict[str, object]:
         "joined": None if watched is None else watched.ok,
         "waited": None if watched is None else round(watched.waited, 3),
         "blamed": [_blamed(one) for one in watched.blamed] if watched else [],
+        "unproven_devices": [row.rank for row in applied.unproven],
         "rolled_back": bool(applied.back),
         "rejoined": None if applied.again is None else applied.again.ok,
         "exit": exit_of(applied),
@@ -69,6 +70,8 @@ def applied_document(applied: Applied, verb: str) -> dict[str, object]:
 def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
     """Print what came of an apply: a success with the results, a failure in full on stderr."""
     if applied.ok:
+        for row in applied.unproven:
+            screen.tell(_unproven(row), "yellow", failed=True)
         screen.tell(_verdict(applied, verb), "bold green")
         return
     for error in applied.failed.values():
@@ -90,6 +93,11 @@ def exit_of(applied: Applied) -> int:
     if applied.went or applied.watched:
         return SOME_FAILED
     return worst([exit_code_of(error) or 1 for error in applied.failed.values()])
+
+
+def _unproven(row: RankRow) -> str:
+    what = f"rank {row.rank} on {row.host}: not proven that it sees its device ({row.device})"
+    return f"warning: {what}: its process could not be looked at, or the host shows no device node"
 
 
 def _show_blamed(screen: Screen, blamed: Blamed) -> None:

@@ -11,6 +11,7 @@ from rlxdeploy.edge.rankfeed import FeedLimits, RankFeed
 from rlxdeploy.edge.session import OpenSession
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts.ranks import RankState, state_of
+from rlxdeploy.facts.views import blindness
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.survey import RankSeen
 from rlxdeploy.model.vocabulary import Launch
@@ -150,7 +151,9 @@ class _Watch:
             return RankState.WAITING
         now = time.monotonic()
         alive = now - self._first_alive.setdefault((row.rank, seen.pid), now)
-        return state_of(seen, notify=self.plan.join == "notify", unit=unit, alive=alive)
+        state = state_of(seen, notify=self.plan.join == "notify", unit=unit, alive=alive)
+        blind = state is RankState.READY and blindness(row.device, seen)
+        return RankState.FAILED if blind else state
 
     def _all_well(self, rows: list[RankRow]) -> bool:
         good = {RankState.FINISHED} if self.wish.finished else {RankState.READY, RankState.FINISHED}
@@ -182,6 +185,8 @@ class _Watch:
             return f"its host does not answer: {self._lost[row.host]}"
         if (seen := self._seen.get(row.rank)) is None:
             return f"nothing was seen of it in {timeout:g} s"
+        if seen.ready and (blind := blindness(row.device, seen)):
+            return blind
         status = f" ({seen.status})" if seen.status else ""
         if self._states.get(row.rank) is not RankState.FAILED:
             return f"{seen.active}, not READY after {timeout:g} s{status}"

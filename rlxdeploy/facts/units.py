@@ -1,8 +1,9 @@
 """The job's instances on a host: systemd's units, or supervisors that run without it."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from rlxdeploy.facts import supervisors
+from rlxdeploy.facts import supervisors, views
 from rlxdeploy.facts.places import (
     SYSTEM_RUN,
     SYSTEM_UNITS,
@@ -48,7 +49,8 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
         f"{booted}{USER_PLACES}XDG_RUNTIME_DIR=${{XDG_RUNTIME_DIR:-/run/user/$uid}}\n"
         f'export XDG_RUNTIME_DIR\nmanager=--user\nset -- {quoted([stem])} "{USER_UNITS}"\n{units}'
     )
-    return (Question(SYSTEM, system), Question(USER, user), supervisors.question(enquiry))
+    own = (Question(SYSTEM, system), Question(USER, user), supervisors.question(enquiry))
+    return (*own, *views.questions(enquiry))
 
 
 def parse(answers: Answers) -> tuple[RankSeen, ...]:
@@ -59,6 +61,7 @@ def parse(answers: Answers) -> tuple[RankSeen, ...]:
     supervised, system = answers.required(supervisors.NAME), answers.required(SYSTEM)
     states = dict(supervisors.states(system))
     states |= supervisors.states(supervised)
+    nodes = views.parse(answers)
     ranks: dict[int, RankSeen] = {}
     for seen in (
         *_units(system, states),
@@ -67,7 +70,7 @@ def parse(answers: Answers) -> tuple[RankSeen, ...]:
     ):
         known = ranks.get(seen.rank)
         if known is None or _LIVELY.index(seen.active) < _LIVELY.index(known.active):
-            ranks[seen.rank] = seen
+            ranks[seen.rank] = replace(seen, nodes=nodes.get(seen.pid))
     return tuple(ranks[rank] for rank in sorted(ranks))
 
 

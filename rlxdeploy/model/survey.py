@@ -141,6 +141,7 @@ class RankSeen:
 
     *active* uses systemd's words (active, activating, exited, failed, inactive); *since* is the
     wall clock of the start in seconds; *node* is the node's own state file, empty when unreadable.
+    *nodes* tells of the host's device nodes which its process sees, None where nobody could look.
     """
 
     rank: int
@@ -153,6 +154,7 @@ class RankSeen:
     exit_status: int | None = None
     enabled: bool = False
     node: Mapping[str, object] = field(default_factory=dict)
+    nodes: Mapping[str, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
