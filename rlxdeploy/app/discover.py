@@ -1,5 +1,6 @@
 """The search that `[discover]` asks for: aliases, a subnet, and who announces himself."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 
@@ -10,14 +11,16 @@ from rlxdeploy.edge.here import own_network
 from rlxdeploy.edge.scan import Progress, Scan, ScanLimits, scan
 from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.facts.mdns import SSH, Announced, Heard, askable, named, sort_out
+from rlxdeploy.facts.refusals import counted, lacks
 from rlxdeploy.facts.sweep import Subnet, sweep
 from rlxdeploy.model.cidr import parse_cidr
 from rlxdeploy.model.found import Found
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.survey import Interface, Network
-from rlxdeploy.resolve.discovery import Sifted, excluded, names_excluded, sifted
+from rlxdeploy.resolve.aliases import alias_of, port_to_dial
 from rlxdeploy.resolve.entries import CONTROLLER
+from rlxdeploy.resolve.sift import Sifted, excluded, names_excluded, sifted
 
 _HERE = Host(CONTROLLER)
 _SSH_PORT = 22
@@ -65,9 +68,12 @@ class _Search:
         addresses = sweep(parse_cidr(subnet).network, here, without)
         limits, ports = ScanLimits(timeout=wanted.timeout_ms / 1000), self._ports()
         done = scan(addresses, ports, limits, self._tell, self.lab.stop)
-        self.found += (Found(address, "subnet", address) for address in done.found)
+        self.found += (self._answered(address, told) for address, told in done.found.items())
         if done.interrupted:
             self._interrupted(f"{done.tried} of {done.total} connects tried")
+        for lack in lacks(done.failed):
+            what = f"{lack.count} of {done.total} connects to {subnet} could not be tried"
+            self._tell_of("subnet", f"{what}: {lack.why}", Severity.WARNING, lack.remedy)
         if not done.found:
             self._nothing("subnet", _silence(subnet, ports, done))
 
@@ -82,13 +88,14 @@ class _Search:
         heard = self._heard(asked)
         for address in sorted(heard.hosts, key=_order):
             one = heard.hosts[address]
-            self.found.append(Found(_alias(address, one), "mdns", address, one.instance))
+            # Who announces another service says nothing of SSH.
+            port = (one.port if one.service == SSH else 0) or self._usual
+            alias = alias_of(address, port, self._usual)
+            self.found.append(Found(alias, "mdns", address, one.instance))
         if self.lab.stop.is_set():
             self._interrupted("mDNS not heard out")
         for one in heard.dropped:
-            known = ", ".join(one.addresses) or "no address"
-            what = f"{one} is passed over: it announces {known}, and asked was on {named(asked)}"
-            self._tell_of("mdns", what, Severity.NOTICE)
+            self._tell_of("mdns", f"{one} is passed over: {_strangeness(one, asked)}")
         if not heard.hosts:
             seconds = self.loaded.inventory.discover.browse_s
             self._nothing("mdns", f"nobody answered by mDNS on {named(asked)} in {seconds:g} s")
@@ -103,18 +110,31 @@ class _Search:
         self.say(Doing("mDNS", 1, 1, note=f"{len(heard.hosts)} hosts found"))
         return heard
 
+    @property
+    def _usual(self) -> int:
+        """The port that SSH dials where an alias names none, as far as the inventory says."""
+        return self.loaded.inventory.ssh.port or _SSH_PORT
+
     def _ports(self) -> tuple[int, ...]:
         """Return the ports that mark a host: as written, else the one SSH is told to use."""
-        inventory = self.loaded.inventory
         if self.loaded.written(("discover", "scan_ports")):
-            return inventory.discover.scan_ports
-        return (inventory.ssh.port or _SSH_PORT,)
+            return self.loaded.inventory.discover.scan_ports
+        return (self._usual,)
+
+    def _answered(self, address: str, ports: Collection[int]) -> Found:
+        """Return a host that answers on *ports*, dialled on the first written one that is SSH's."""
+        stage = self.loaded.inventory.discover.port
+        in_order = (port for port in self._ports() if port in ports)
+        port = port_to_dial(in_order, self._usual, stage)
+        return Found(alias_of(address, port, self._usual), "subnet", address)
 
     def _tell(self, now: Progress) -> None:
         left = f", about {now.left:.0f} s left" if now.left >= _LONG_S else ""
         self.say(Doing("scan", now.done, now.total, note=f"{now.found} hosts found{left}"))
 
-    def _tell_of(self, key: str, what: str, severity: Severity, remedy: str = "") -> None:
+    def _tell_of(
+        self, key: str, what: str, severity: Severity = Severity.NOTICE, remedy: str = ""
+    ) -> None:
         finding = self.loaded.finding(("discover", key), what, remedy)
         self.notices.append(replace(finding, severity=severity))
 
@@ -128,14 +148,16 @@ class _Search:
 
 def _silence(subnet: str, ports: tuple[int, ...], done: Scan) -> str:
     where = f"{'port' if len(ports) == 1 else 'ports'} {', '.join(map(str, ports))}"
-    return f"nothing in {subnet} answers on {where} ({done.total} tried in {done.seconds:.1f} s)"
+    took = f"{done.total} tried in {done.seconds:.1f} s"
+    return f"nothing in {subnet} answers on {where} ({took}; {counted(done.failed)})"
 
 
-def _alias(address: str, one: Announced) -> str:
-    """Return what to dial: the address, and the port where SSH is announced on another one."""
-    if one.service != SSH or one.port in (0, _SSH_PORT):
-        return address
-    return f"ssh://[{address}]:{one.port}" if ":" in address else f"ssh://{address}:{one.port}"
+def _strangeness(one: Announced, asked: Iterable[Interface]) -> str:
+    """Return why nobody is to be dialled by what *one* said."""
+    if not one.addresses:
+        return f"it did not tell its address on {one.interface} in time; a longer browse_s may help"
+    heard_on = [link for link in asked if link.name == one.interface]
+    return f"it announces {', '.join(one.addresses)}, and was heard on {named(heard_on)}"
 
 
 def _order(address: str) -> tuple[int, int]:

@@ -19,15 +19,8 @@ from rlxdeploy.model.survey import Survey
 from rlxdeploy.model.targets import Enquiry, Target, Targets
 from rlxdeploy.model.vocabulary import Become
 from rlxdeploy.resolve.controller import names_to_look_up
-from rlxdeploy.resolve.discovery import (
-    Sifted,
-    asked_again,
-    excluded,
-    gently,
-    names_excluded,
-    settled,
-    with_nodes,
-)
+from rlxdeploy.resolve.discovery import asked_again, gently, settled, with_nodes
+from rlxdeploy.resolve.sift import Sifted, excluded, names_excluded
 from rlxdeploy.resolve.targets import targets
 
 # Loading numpy or torch from a cold disk takes half a minute, reading 64 MiB from a slow one more.
@@ -62,7 +55,10 @@ def _asked(loaded: Loaded, lab: Lab, say: Say, *, bench: bool) -> Survey:
     second = ask(again, lab, say)
     hosts = {name: facts for name, facts in survey.hosts.items() if name not in second.failed}
     return replace(
-        survey, hosts=hosts | {**second.hosts}, failed={**survey.failed, **second.failed}
+        survey,
+        hosts=hosts | {**second.hosts},
+        failed={**survey.failed, **second.failed},
+        untrusted=(*survey.untrusted, *second.untrusted),
     )
 
 
@@ -91,7 +87,12 @@ def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
         limits = replace(limits, patience=_MEASURING)
     outcomes = survey_hosts(whom, lab.open_session, limits, lab.stop)
     say(Doing("survey", len(outcomes.done), len(names), tuple(outcomes.failed)))
-    return Survey(outcomes.done, {name: _why(error) for name, error in outcomes.failed.items()})
+    failed = outcomes.failed
+    return Survey(
+        outcomes.done,
+        {name: _why(error) for name, error in failed.items()},
+        untrusted=tuple(name for name, error in failed.items() if isinstance(error, Untrusted)),
+    )
 
 
 def read_survey(path: Path) -> Survey:

@@ -1,11 +1,17 @@
-"""Multicast DNS with zeroconf: ask on chosen interfaces who is there."""
+"""Multicast DNS with zeroconf: ask on chosen interfaces who is there.
 
-import queue
+Each interface has a Zeroconf of its own, so that every answer is known by the link it came in on.
+"""
+
+import asyncio
+import socket
+import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address, ip_interface
+from typing import Self
 
 from zeroconf import IPVersion, ServiceBrowser, ServiceInfo, ServiceStateChange, Zeroconf
 
@@ -16,11 +22,9 @@ from rlxdeploy.model.survey import Interface
 
 DOING = "browse by mDNS"
 
-# A responder sends address and port along with its name; one that does not is asked for them.
-_DETAILS_MS = 300
-_LOOK_EVERY_S = 0.1
-
-Named = tuple[str, str]
+# Linux hands a group's packets to every socket on the port, whatever link it joined the group on,
+# unless told not to; Python has no names for these options.
+_OWN_LINK_ONLY = ((socket.IPPROTO_IP, 49), (socket.IPPROTO_IPV6, 29))
 
 
 def browse(
@@ -31,62 +35,84 @@ def browse(
 ) -> tuple[Announced, ...]:
     """Ask for all `SERVICES` on *interfaces* and listen for so long; Ctrl-C and *stop* end early.
 
-    Raises HostError, with *host* for the machine we run on, where it cannot be asked there.
+    An instance is told once for each interface on which it was heard; without addresses, where it
+    did not say them by then.  Raises HostError, with *host* for the machine we run on, where it
+    cannot be asked there.
     """
     stop = stop or threading.Event()
-    names: queue.SimpleQueue[Named] = queue.SimpleQueue()
-    heard: dict[Named, ServiceInfo] = {}
-
-    def note(*, zeroconf: Zeroconf, service_type: str, name: str, state_change: object) -> None:
-        del zeroconf
-        if state_change is not ServiceStateChange.Removed:
-            names.put((service_type, name))
-
-    with _zeroconf(host, interfaces) as zeroconf:
-        browser = ServiceBrowser(zeroconf, list(SERVICES), handlers=[note])
+    with ExitStack() as stack:
+        listeners = [
+            stack.enter_context(_Listener(stack.enter_context(_zeroconf(host, one)), one, seconds))
+            for one in interfaces
+        ]
         try:
-            _listen(zeroconf, names, heard, time.monotonic() + seconds, stop)
+            stop.wait(seconds)
         except KeyboardInterrupt:
             stop.set()
-        finally:
-            browser.cancel()
-        return tuple(_announced(info, zeroconf) for info in heard.values())
+        return tuple(answer for one in listeners for answer in one.answers())
+
+
+class _Listener:
+    """The instances heard on one interface; each is asked for its details as soon as it is."""
+
+    def __init__(self, zeroconf: Zeroconf, interface: Interface, seconds: float) -> None:
+        self._zeroconf, self._interface, self._seconds = zeroconf, interface, seconds
+        self._heard: dict[tuple[str, str], ServiceInfo] = {}
+        self._asked: list[Future[bool]] = []
+
+    def answers(self) -> Iterator[Announced]:
+        """Yield all that was heard by now; the records of an instance come one by one."""
+        for info in tuple(self._heard.values()):
+            info.load_from_cache(self._zeroconf)
+            instance = info.name.removesuffix(f".{info.type}")
+            addresses = tuple(info.parsed_addresses())
+            yield Announced(info.type, instance, addresses, info.port or 0, self._interface.name)
+
+    def _note(
+        self, *, zeroconf: Zeroconf, service_type: str, name: str, state_change: object
+    ) -> None:
+        del zeroconf
+        named = service_type, name
+        if state_change is ServiceStateChange.Removed or named in self._heard:
+            return
+        self._heard[named] = info = ServiceInfo(*named)
+        # A responder sends address and port along with the name; one that does not is asked for
+        # them, and all of them at the same time.
+        asking = info.async_request(self._zeroconf, self._seconds * 1000)
+        loop = self._zeroconf.loop
+        assert loop is not None  # noqa: S101 - it has called us
+        self._asked.append(asyncio.run_coroutine_threadsafe(asking, loop))
+
+    def __enter__(self) -> Self:
+        self._browser = ServiceBrowser(self._zeroconf, list(SERVICES), handlers=[self._note])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._browser.cancel()
+        for one in self._asked:
+            one.cancel()
 
 
 @contextmanager
-def _zeroconf(host: Host, interfaces: Sequence[Interface]) -> Iterator[Zeroconf]:
-    addresses = [str(ip_interface(text).ip) for one in interfaces for text in one.addresses]
+def _zeroconf(host: Host, interface: Interface) -> Iterator[Zeroconf]:
+    addresses = [str(ip_interface(text).ip) for text in interface.addresses]
     both = any(ip_address(text).version == 6 for text in addresses)  # noqa: PLR2004 - IPv6
     try:
         zeroconf = Zeroconf(addresses, ip_version=IPVersion.All if both else IPVersion.V4Only)
     except OSError as error:
-        raise HostError(host.name, DOING, str(error)) from error
+        why = f"{interface.name}: {error.strerror or error}"
+        raise HostError(host.name, DOING, why) from error
     try:
+        _hear_own_link_only(zeroconf)
         yield zeroconf
     finally:
         zeroconf.close()
 
 
-def _listen(
-    zeroconf: Zeroconf,
-    names: queue.SimpleQueue[Named],
-    heard: dict[Named, ServiceInfo],
-    deadline: float,
-    stop: threading.Event,
-) -> None:
-    """Note every instance, and ask those that came without port or address for them."""
-    while (left := deadline - time.monotonic()) > 0 and not stop.is_set():
-        try:
-            named = names.get(timeout=min(left, _LOOK_EVERY_S))
-        except queue.Empty:
-            continue
-        if named not in heard:
-            heard[named] = ServiceInfo(*named)
-            heard[named].request(zeroconf, min(_DETAILS_MS, left * 1000))
-
-
-def _announced(info: ServiceInfo, zeroconf: Zeroconf) -> Announced:
-    """Return all that was heard of one instance by now; its records come one by one."""
-    info.load_from_cache(zeroconf)
-    instance = info.name.removesuffix(f".{info.type}")
-    return Announced(info.type, instance, tuple(info.parsed_addresses()), info.port or 0)
+def _hear_own_link_only(zeroconf: Zeroconf) -> None:
+    if sys.platform != "linux":
+        return
+    for reader in zeroconf.engine.readers:
+        for level, option in _OWN_LINK_ONLY:
+            if level == socket.IPPROTO_IP or reader.is_ipv6:
+                reader.sock.setsockopt(level, option, 0)

@@ -51,8 +51,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Addresses that answer, ascending, each with its ports; *failed* counts refusals by errno.
+    """Addresses that answer, ascending, each with its ports.
 
+    *failed* counts by errno the connects that came to nothing, those that this machine could not
+    even begin among them (`facts.refusals` has words for all).
     *interrupted*: it was stopped before all *total* had been tried; this is what was found so far.
     """
 
@@ -176,10 +178,12 @@ class _Run:
         try:
             one = socket.socket(self._family, socket.SOCK_STREAM)
         except OSError as error:
-            if error.errno not in _NO_ROOM or not len(self._flight):
-                raise
-            self._held, self._flight.at_once = (number, port), len(self._flight)
-            return False
+            if error.errno in _NO_ROOM and len(self._flight):
+                self._held, self._flight.at_once = (number, port), len(self._flight)
+                return False
+            # Nothing will come back that makes room, or this kind of address is not to be had.
+            self._failed[error.errno or errno.EIO] += 1
+            return True
         one.settimeout(0.0)
         why = one.connect_ex((self._feed.sweep.text(number), port))
         if why == errno.EINPROGRESS:

@@ -1,7 +1,7 @@
 """Hosts that announce themselves by multicast DNS: where to ask, and which answers to believe.
 
 An answer names every address its host knows of, those of its containers and overlays too.  Only an
-address in a subnet of an interface that was asked can be on the link that carried the answer.
+address in a subnet of the interface on which it came in can be on the link that carried it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,15 +17,22 @@ SERVICES = ("_rlx-coord._udp.local.", SSH, "_rlx-node._tcp.local.")
 # Made for containers and virtual machines: nobody else's machine answers there.
 _MADE = ("veth", "docker", "br-", "virbr", "cni")
 
+_Instance = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """One instance of a service as its host announces it; *port* is the service's own."""
+    """One instance of a service as its host announces it; *port* is the service's own.
+
+    *interface* is the one of ours on which it was heard.  Without addresses it did not tell them
+    in time.
+    """
 
     service: str
     instance: str
     addresses: tuple[str, ...]
     port: int
+    interface: str
 
     def __str__(self) -> str:
         return f"{self.instance} ({self.service.removesuffix('.local.')})"
@@ -52,27 +59,31 @@ def askable(here: Network, only: str | None = None) -> tuple[Interface, ...]:
 
 
 def sort_out(answers: Iterable[Announced], asked: Sequence[Interface]) -> Heard:
-    """Return the hosts to believe in, each by its first address on a link that was asked.
+    """Return the hosts to believe in, each by its first address on the link that it answered on.
 
     The machine itself is left out; it may share addresses of other links, such as docker0's, with
-    anybody.
+    anybody.  An instance is dropped if none of its answers is to be believed.
     """
-    links = [subnet for one in asked for subnet in _subnets(one)]
+    links = {one.name: tuple(_subnets(one)) for one in asked}
     own = {ip_interface(text).ip for one in asked for text in one.addresses}
     hosts: dict[str, Announced] = {}
-    dropped = []
+    known: set[_Instance] = set()
+    strange: dict[_Instance, Announced] = {}
     # Of a host's services SSH counts first: its port is the one to dial.
     for answer in sorted(answers, key=lambda one: (one.service != SSH, one.instance, one.service)):
+        which = answer.service, answer.instance
         near = [
             text
             for text in sorted(map(ip_address, answer.addresses), key=lambda ip: (ip.version, ip))
-            if any(text in link.network for link in links)
+            if any(text in link.network for link in links.get(answer.interface, ()))
         ]
-        if near and own.isdisjoint(near):
+        if not near:
+            strange.setdefault(which, answer)
+            continue
+        known.add(which)
+        if own.isdisjoint(near):
             hosts.setdefault(str(near[0]), answer)
-        elif not near:
-            dropped.append(answer)
-    return Heard(hosts, tuple(dropped))
+    return Heard(hosts, tuple(one for which, one in strange.items() if which not in known))
 
 
 def named(asked: Iterable[Interface]) -> str:

@@ -83,8 +83,8 @@ def hosts(network: Subnet) -> range:
 
 
 def sweep(network: Subnet, here: Network, excluded: Iterable[Subnet] = ()) -> Sweep:
-    """Return what is left of *network* without *excluded* and the addresses of *here* itself."""
-    mine = (*excluded, *own_addresses(here))
+    """Return what is left of *network* without *excluded* and what leads to *here* itself."""
+    mine = (*excluded, *own_addresses(here), *broadcasts(here))
     spans = _left((hosts(network),), _bounds(mine, network.version))
     routed = _left(spans, _bounds(own_links(here), network.version))
     on_link = _left(spans, [(part.start, part.stop) for part in routed])
@@ -95,6 +95,15 @@ def own_addresses(here: Network) -> Iterator[Subnet]:
     """Yield what leads to the machine itself: its addresses, and all of its loopback subnets."""
     for one, interface in _interfaces(here):
         yield interface.network if one.kind == "loopback" else _alone(interface)
+
+
+def broadcasts(here: Network) -> Iterator[Subnet]:
+    """Yield the two addresses of each of our own IPv4 subnets that stand for no host."""
+    for _, interface in _interfaces(here):
+        network = interface.network
+        if network.version == 4 and network.num_addresses > _FULLY_USED:  # noqa: PLR2004 - IPv4
+            yield IPv4Network(int(network.network_address))
+            yield IPv4Network(int(network.broadcast_address))
 
 
 def own_links(here: Network) -> Iterator[Subnet]:

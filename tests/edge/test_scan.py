@@ -2,12 +2,15 @@
 
 import errno
 import os
+import platform
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -19,6 +22,27 @@ from rlxdeploy.facts.sweep import Pace, Sweep, sweep
 from rlxdeploy.model.survey import Network
 
 NOWHERE = Network(())
+
+# A process whose kernel knows no IPv6: a filter answers socket(AF_INET6) as such a kernel does.
+WITHOUT_IPV6 = """
+import ctypes, errno, platform, struct, sys
+from ipaddress import ip_network
+from rlxdeploy.edge.scan import scan
+from rlxdeploy.facts.sweep import sweep
+from rlxdeploy.model.survey import Network
+
+# Load the call's number; is it socket()? Load its first argument; is it AF_INET6? Refuse or allow.
+number = {"x86_64": 41, "aarch64": 198}[platform.machine()]
+program = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x15, 0, 1, 10),
+           (0x06, 0, 0, 0x50000 | errno.EAFNOSUPPORT), (0x06, 0, 0, 0x7FFF0000)]
+filters = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
+loaded = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(filters)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0  # no new privileges
+assert libc.prctl(22, 2, loaded, 0, 0) == 0, ctypes.get_errno()  # the filter
+found = scan(sweep(ip_network("fd00::/124"), Network(())))
+print(found.tried, found.found, {errno.errorcode[one]: n for one, n in found.failed.items()})
+"""
 ALIVE = ("127.0.0.1", "127.0.0.77", "127.0.0.254")
 
 
@@ -70,6 +94,18 @@ def test_ipv6_is_scanned_alike() -> None:
         assert scan(of("::1/128"), (number,)).found == {"::1": (number,)}
 
 
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "aarch64"), reason="the filter knows two processors"
+)
+def test_a_machine_without_ipv6_says_so() -> None:
+    """Each address is counted as not tried, and no error of the system's comes through."""
+    done = subprocess.run(
+        (sys.executable, "-c", WITHOUT_IPV6), capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("15 {} {'EAFNOSUPPORT': 15}\n", "")
+
+
 def test_few_descriptors_only_make_it_slower(port: int) -> None:
     """No more connects are in flight than the limit says, and nobody is missed."""
     most = 0
@@ -97,6 +133,27 @@ def test_a_process_out_of_descriptors_waits_for_its_own(port: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     assert tuple(found.found) == ALIVE
+
+
+def test_a_process_without_any_descriptor_says_so(port: int) -> None:
+    """Nobody can be tried, which is counted and raises nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = max(map(int, os.listdir("/dev/fd")))  # noqa: PTH208 - numbers, not paths
+    # The selector and the listing of the limit need two of their own.
+    with ExitStack() as stack:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken + 3, hard))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+
+        def fill(_: Progress) -> None:
+            with suppress(OSError):
+                while True:
+                    stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+
+        # No spare is left, and the limit stays where it is.
+        found = scan(of("127.0.0.0/29"), (port,), ScanLimits(at_once=1, spare=0), tell=fill)
+
+    assert (found.found, found.tried) == ({}, 6)
+    assert found.failed == {errno.EMFILE: 6}
 
 
 def test_the_soft_limit_is_lifted_for_the_scan_alone() -> None:

@@ -55,7 +55,7 @@ def test_only_addresses_on_a_link_that_was_asked_are_believed(
     addresses: tuple[str, ...], host: str | None
 ) -> None:
     """A host that names none such is dropped, and named among the dropped."""
-    answer = Announced(SSH, "gpu-a", addresses, 22)
+    answer = Announced(SSH, "gpu-a", addresses, 22, "eth0")
 
     heard = sort_out([answer], [LAN])
 
@@ -63,11 +63,33 @@ def test_only_addresses_on_a_link_that_was_asked_are_believed(
     assert heard.dropped == (() if host else (answer,))
 
 
+def test_an_answer_is_judged_by_the_link_it_came_in_on() -> None:
+    """An address of another link that was asked, too, is no nearer than any other."""
+    wlan = interface("wlan0", "192.168.1.2/24")
+    strange = Announced(SSH, "gpu-a", ("192.168.1.7",), 22, "eth0")
+    near = Announced(SSH, "gpu-b", ("192.168.1.8",), 22, "wlan0")
+
+    heard = sort_out([strange, near], [LAN, wlan])
+
+    assert heard.hosts == {"192.168.1.8": near}
+    assert heard.dropped == (strange,)
+
+
+def test_who_is_believed_on_one_link_is_not_dropped_on_another() -> None:
+    """A host on both links answers on both, with the address of one only."""
+    wlan = interface("wlan0", "192.168.1.2/24")
+    answers = [Announced(SSH, "gpu-a", ("10.0.5.7",), 22, name) for name in ("wlan0", "eth0")]
+
+    heard = sort_out(answers, [LAN, wlan])
+
+    assert (list(heard.hosts), heard.dropped) == (["10.0.5.7"], ())
+
+
 def test_a_host_with_two_services_is_one() -> None:
     """Instances at one address are one host, and its SSH is the one that counts."""
     both = [
-        Announced("_rlx-node._tcp.local.", "alpha", ("10.0.5.7",), 29500),
-        Announced(SSH, "zeta", ("10.0.5.7",), 22),
+        Announced("_rlx-node._tcp.local.", "alpha", ("10.0.5.7",), 29500, "eth0"),
+        Announced(SSH, "zeta", ("10.0.5.7",), 22, "eth0"),
     ]
 
     assert sort_out(both, [LAN]).hosts == {"10.0.5.7": both[1]}
@@ -75,7 +97,7 @@ def test_a_host_with_two_services_is_one() -> None:
 
 def test_the_controller_does_not_find_itself() -> None:
     """An answer with our own address on that link is ours, whatever else it names."""
-    own = Announced(SSH, "me", ("10.0.5.2", "10.0.5.7"), 22)
+    own = Announced(SSH, "me", ("10.0.5.2", "10.0.5.7"), 22, "eth0")
 
     heard = sort_out([own], [LAN])
 

@@ -1,6 +1,6 @@
 """What a scan tries, and when: ranges of addresses, counted and never listed."""
 
-from ipaddress import IPv4Network, ip_address, ip_network
+from ipaddress import IPv4Interface, IPv4Network, ip_address, ip_network
 
 import pytest
 from hypothesis import given
@@ -88,6 +88,14 @@ def test_the_machine_itself_is_left_out_and_its_links_are_told_apart(
     assert found == ([f"10.0.0.{n}" for n in routed], [f"10.0.0.{n}" for n in on_link])
 
 
+def test_a_broadcast_of_our_own_is_no_host() -> None:
+    """Within a wider subnet the two addresses that our own one reserves are passed over."""
+    found = listed(sweep(ip_network("10.0.0.0/28"), here("10.0.0.9/30")))
+
+    assert found[1] == ["10.0.0.10"]
+    assert not {"10.0.0.8", "10.0.0.11"} & {*found[0]}
+
+
 def test_loopback_is_the_machine_itself() -> None:
     """All of 127.0.0.0/8 leads back here, so nothing of it is tried."""
     assert sweep(ip_network("127.0.0.0/24"), here()).total == 0
@@ -109,6 +117,8 @@ def test_each_address_is_tried_once_or_left_out(
     routed, on_link = listed(sweep(subnet, here(*links), cut))
 
     mine = {text.partition("/")[0] for text in links}
+    for link in map(IPv4Interface, links):
+        mine |= {str(link.network[0]), str(link.network[-1])}
     wanted = [
         text
         for text in map(str, map(ip_address, hosts(subnet)))

@@ -9,17 +9,9 @@ from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.render.concrete import resolve_toml
-from rlxdeploy.resolve.discovery import (
-    asked_again,
-    bare_host,
-    excluded,
-    gently,
-    names_excluded,
-    settled,
-    sifted,
-    with_nodes,
-)
+from rlxdeploy.resolve.discovery import asked_again, gently, settled, with_nodes
 from rlxdeploy.resolve.resolve import resolve
+from rlxdeploy.resolve.sift import excluded
 from rlxdeploy.resolve.targets import targets
 from tests.resolve.lab import CONTROLLER, interface, load, machine, network, survey
 
@@ -40,13 +32,6 @@ def surveyed(*machines: HostFacts, found: tuple[Found, ...], **failed: str) -> S
     return Survey(seen.hosts, seen.failed, found=found)
 
 
-def sift(text: str, *found: Found, **names: tuple[str, ...]) -> tuple[list[str], str]:
-    """Return what is left to survey, and all that is said."""
-    loaded = load(text)
-    result = sifted(loaded, found, excluded(loaded, names))
-    return [one.ssh for one in result.found], "\n".join(map(str, result.notices))
-
-
 def settle(text: str, seen: Survey) -> tuple[Loaded, Resolution]:
     loaded = load(text)
     grown = settled(loaded, seen, excluded(loaded, seen.names))
@@ -55,76 +40,6 @@ def settle(text: str, seen: Survey) -> tuple[Loaded, Resolution]:
 
 def said(loaded: Loaded) -> str:
     return "\n".join(map(str, loaded.notices))
-
-
-@pytest.mark.parametrize(
-    ("exclude", "left"),
-    [
-        ([], ["gpu-a", "10.0.5.7", "10.0.5.8"]),
-        (["gpu-a"], ["10.0.5.7", "10.0.5.8"]),
-        (["GPU-A"], ["10.0.5.7", "10.0.5.8"]),
-        (["10.0.5.7"], ["gpu-a", "10.0.5.8"]),
-        (["10.0.5.0/29"], ["gpu-a", "10.0.5.8"]),
-        (["lab-nas"], ["gpu-a", "10.0.5.7"]),
-        (["printer"], ["gpu-a", "10.0.5.8"]),
-        (["fd00::/64", "10.9.0.1"], ["gpu-a", "10.0.5.7", "10.0.5.8"]),
-    ],
-)
-def test_what_is_excluded_is_not_even_surveyed(exclude: list[str], left: list[str]) -> None:
-    """By alias, address, subnet, announced name, and a name that stands for an address."""
-    text = f"{SEARCH}exclude = {exclude}\n".replace("'", '"')
-    found = (alias("gpu-a"), address("10.0.5.7"), address("10.0.5.8", "mdns", "lab-nas"))
-
-    kept, told = sift(text, *found, printer=("10.0.5.7",))
-
-    assert kept == left
-    assert told.count("found, and excluded") == 3 - len(left)
-
-
-def test_names_to_exclude_are_looked_up() -> None:
-    """Addresses and subnets need no resolver."""
-    text = f'{SEARCH}exclude = ["gw.lab", "10.0.5.1", "10.0.5.8/29", "fd00::1"]\n'
-
-    assert names_excluded(load(text)) == ("gw.lab",)
-
-
-@pytest.mark.parametrize(
-    ("node", "found", "told"),
-    [
-        ('ssh = "gpu-a"', alias("gpu-a"), "gpu-a: found again: it is the node at"),
-        ('ssh = "ml@gpu-a"', alias("gpu-a"), "gpu-a: found again: it is the node at"),
-        ('ssh = "x"\naddr = "10.0.5.7:9100"', address("10.0.5.7"), "it is the node at"),
-        ('addr = "10.0.5.7:1"\nmanaged = false', address("10.0.5.7"), "it is the node at"),
-        ('ssh = "10.0.5.7"', address("10.0.5.7", "mdns", "box"), "10.0.5.7 (box): found again"),
-    ],
-)
-def test_a_written_node_is_not_found_again(node: str, found: Found, told: str) -> None:
-    """It stays as it is written, also where nobody may ask it; the find is reported."""
-    kept, notices = sift(f"{SEARCH}[[node]]\n{node}\n", found)
-
-    assert kept == []
-    assert told in notices
-
-
-def test_a_host_found_twice_is_surveyed_once() -> None:
-    """The first find counts: aliases, then addresses, then who announces himself."""
-    twice = (alias("gpu-a"), address("10.0.5.7"), address("10.0.5.7", "mdns", "box"))
-
-    kept, told = sift(SEARCH, *twice, alias("gpu-a"))
-
-    assert kept == ["gpu-a", "10.0.5.7"]
-    assert "10.0.5.7 (box): found again: it is found by subnet already" in told
-    assert "gpu-a: found again: it is found by ssh_hosts already" in told
-
-
-def test_no_more_than_max_hosts_are_surveyed() -> None:
-    """The first ones are, and how many are left out is said."""
-    found = [address(f"10.0.5.{number}") for number in range(1, 8)]
-
-    kept, told = sift(f"{SEARCH}max_hosts = 3\n", *found)
-
-    assert kept == ["10.0.5.1", "10.0.5.2", "10.0.5.3"]
-    assert "4 found hosts more are not surveyed" in told
 
 
 def test_found_nodes_follow_the_written_ones() -> None:
@@ -344,18 +259,3 @@ def test_the_concrete_inventory_has_what_was_found_written() -> None:
     assert written.inventory.discover.is_empty
     assert [node.ssh for node in written.inventory.node] == ["gpu-a", "10.0.5.7"]
     assert resolve(written, survey(*machines), CONTROLLER).peers == group.peers
-
-
-@pytest.mark.parametrize(
-    ("text", "host"),
-    [
-        ("gpu-a", "gpu-a"),
-        ("ml@GPU-A", "gpu-a"),
-        ("fd00::5", "fd00::5"),
-        ("ssh://ml@gpu-a:2222", "gpu-a"),
-        ("ssh://[fd00::5]:2222/", "fd00::5"),
-    ],
-)
-def test_an_alias_has_a_host(text: str, host: str) -> None:
-    """User, port and form of writing aside."""
-    assert bare_host(text) == host
