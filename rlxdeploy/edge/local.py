@@ -66,6 +66,14 @@ class ChildSession:
         """The tail of stderr so far."""
         return self._tail.decode(errors="replace")
 
+    def has_failed(self, status: int) -> bool:
+        """Tell whether the child has closed its output and ended with *status*."""
+        if self._stdout in self._waiting.get_map():
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            return self._child.wait(_LAST_WORDS_S) == status
+        return False
+
     def send(self, data: bytes, deadline: float) -> None:
         """Hand over all of *data*, see `Session.send`."""
         self._waiting.register(self._stdin, selectors.EVENT_WRITE)

@@ -70,9 +70,9 @@ def survey_hosts(
 def survey_one(session: Session, target: Target, limits: SurveyLimits) -> HostFacts:
     """Ask one host over *session* and return its facts.
 
-    Raises Unreachable where nothing came back, or nothing of what decisions rest on; Refused where
-    such an answer is not what it should be.  Other questions that missed their deadline are named
-    in `unanswered`.
+    Raises Unreachable where nothing came back, nothing of what decisions rest on, or where the
+    session ended midway; Refused where such an answer is not what it should be.  Other questions
+    that missed their deadline are named in `unanswered`.
     """
     questions = host_facts.questions(target.enquiry)
     marker = secrets.token_hex(16)
@@ -85,9 +85,10 @@ def survey_one(session: Session, target: Target, limits: SurveyLimits) -> HostFa
         if not transcript.begun:
             why = "the host's shell did not begin to answer in time"
             raise Unreachable(session.host.name, DOING, why) from error
-    if not transcript.begun:
-        said = session.complaints.strip() or "it said nothing"
-        raise Unreachable(session.host.name, DOING, f"the host's shell ended: {said}")
+    else:
+        if not transcript.ended:
+            said = session.complaints.strip() or "it said nothing"
+            raise Unreachable(session.host.name, DOING, f"the host's shell ended: {said}")
     try:
         return host_facts.parse(target.host, target.enquiry, transcript.answers())
     except Unanswered as error:

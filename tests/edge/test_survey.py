@@ -395,6 +395,16 @@ def test_a_host_whose_shell_ends_at_once_is_unreachable_with_its_last_words() ->
     assert "account expired" in str(error)
 
 
+def test_a_host_that_is_lost_midway_is_unreachable_with_the_reason() -> None:
+    """Half a survey is none: what is missing did not just take too long."""
+    cut = '/bin/sh "$@" | head -n 3; echo "power failure" >&2'
+    outcomes = survey_hosts(targets(Enquiry("demo")), over("/bin/sh", "-c", cut, "sh"), QUICK)
+
+    error = outcomes.failed["local"]
+    assert isinstance(error, Unreachable)
+    assert "power failure" in str(error)
+
+
 def test_a_host_that_never_answers_is_given_up_by_its_deadline() -> None:
     """A login shell that hangs costs its own deadline, and the survey says so."""
     limits = SurveyLimits(patience=Patience(quick=0.2, slow=0.2), transit=0.1)

@@ -146,5 +146,5 @@ class ChannelSession:
         transport = self._channel.transport
         if transport.is_active() or self._closed:
             return ""
-        reason = transport.get_exception()
+        reason = transport.ended_because
         return f"the connection broke: {reason}" if reason else "the connection broke"

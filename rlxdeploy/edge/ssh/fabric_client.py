@@ -34,6 +34,7 @@ from rlxdeploy.edge.ssh.failure import (
     ProxyFailed,
 )
 from rlxdeploy.edge.ssh.identities import Agent, offers
+from rlxdeploy.edge.ssh.keepalive import keep_alive
 from rlxdeploy.edge.ssh.route import Hop
 from rlxdeploy.edge.ssh.terms import Terms
 from rlxdeploy.edge.ssh.transport import transport_for
@@ -67,7 +68,8 @@ class FabricLink:
             with hung_up_at(deadline, channel.close):
                 channel.exec_command(command)
         except (SSHException, EOFError, OSError) as error:
-            raise Broken("start a shell", str(error) or "the connection closed") from error
+            why = transport.ended_because or str(error) or "the connection closed"
+            raise Broken("start a shell", why) from error
         return ChannelSession(host, channel)
 
     def line_to(self, hop: Hop, deadline: float) -> Line:
@@ -154,7 +156,7 @@ class FabricClient:
             reason = _reason(link, before, error)
             link.close()
             raise reason from error
-        link.connection.transport.set_keepalive(self.terms.keepalive(link.hop))
+        keep_alive(link.connection.transport, self.terms.keepalive(link.hop))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,16 @@ from rlxdeploy.edge.local import ChildSession
 from rlxdeploy.edge.session import Session
 from rlxdeploy.edge.ssh.dial import Line, dial_command
 from rlxdeploy.edge.ssh.failure import Broken
-from rlxdeploy.edge.ssh.openssh_log import why_it_failed
+from rlxdeploy.edge.ssh.openssh_log import why_it_ended, why_it_failed
 from rlxdeploy.edge.ssh.route import Hop
-from rlxdeploy.edge.ssh.terms import Terms
+from rlxdeploy.edge.ssh.terms import Keepalive, Terms
 from rlxdeploy.model.host import Host
 
 _LOOK_S = 0.02
 _LAST_WORDS_S = 1.0
 _STEPS = 3
+# The exit status of an ssh that fails; other statuses are the command's.
+_SSH_ITSELF = 255
 _NEVER_ASK = {"SSH_ASKPASS_REQUIRE": "never"}
 
 
@@ -39,10 +41,28 @@ class MasterLink:
     hop: Hop
     socket: Path
     process: subprocess.Popen[bytes]
+    log: IO[bytes]
+    keepalive: Keepalive
 
     @property
     def is_alive(self) -> bool:
         return self.process.poll() is None and self.socket.exists()
+
+    @property
+    def said(self) -> str:
+        """What the master has written to its log so far."""
+        if self.log.closed:
+            return ""
+        size = os.fstat(self.log.fileno()).st_size
+        return os.pread(self.log.fileno(), size, 0).decode(errors="replace")
+
+    def why_it_ended(self) -> str:
+        """Wait for a master that is about to end and return its reason, "" if it lives on."""
+        try:
+            self.process.wait(_LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            return ""
+        return why_it_ended(self.said, self.keepalive)
 
     def through(self, *options: str) -> list[str]:
         """Return the ssh that goes through this master, or fails."""
@@ -52,7 +72,7 @@ class MasterLink:
     def session(self, host: Host, command: str, deadline: float) -> Session:
         """Start *command* in a child ssh of its own."""
         del deadline
-        return ChildSession(host, [*self.through(), command])
+        return MasterSession(host, self, command)
 
     def line_to(self, hop: Hop, deadline: float) -> Line:
         """Return a line to the SSH port of *hop*, through this master."""
@@ -61,14 +81,31 @@ class MasterLink:
 
     def close(self) -> None:
         """End the master; whatever runs over this link ends with it."""
-        if self.process.poll() is not None:
-            return
-        os.killpg(self.process.pid, signal.SIGTERM)
-        try:
-            self.process.wait(_LAST_WORDS_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(_LAST_WORDS_S)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGTERM)
+            try:
+                self.process.wait(_LAST_WORDS_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait(_LAST_WORDS_S)
+        self.log.close()
+
+
+class MasterSession(ChildSession):
+    """`Session` through the master of *link*."""
+
+    def __init__(self, host: Host, link: MasterLink, command: str) -> None:
+        super().__init__(host, [*link.through(), command])
+        self._link = link
+
+    @property
+    def complaints(self) -> str:
+        """The tail of stderr so far, and why the connection broke if it did."""
+        said = super().complaints
+        if not self.has_failed(_SSH_ITSELF):
+            return said
+        why = self._link.why_it_ended()
+        return f"{said}the connection broke: {why}" if why else said
 
 
 @dataclass(slots=True)
@@ -83,8 +120,18 @@ class OpenSshClient:
     def connect(self, hop: Hop, before: MasterLink | None, deadline: float) -> MasterLink:
         """Return a link to *hop*, through *before* if given; raise ConnectFailure or OSError."""
         deadline = min(deadline, time.monotonic() + _STEPS * self.terms.patience(hop))
+        link = self._master(hop, before)
+        try:
+            self._await(link, before, deadline)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _master(self, hop: Hop, before: MasterLink | None) -> MasterLink:
         socket = self._new_socket()
-        with tempfile.TemporaryFile() as log:
+        log = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the link
+        try:
             process = subprocess.Popen(  # noqa: S603  # an argument vector; "--" ends the options
                 self.argv(hop, before, socket),
                 stdin=subprocess.DEVNULL,
@@ -93,13 +140,10 @@ class OpenSshClient:
                 start_new_session=True,
                 env={**os.environ, **_NEVER_ASK},
             )
-            link = MasterLink(hop, socket, process)
-            try:
-                self._await(link, before, log, deadline)
-            except BaseException:
-                link.close()
-                raise
-        return link
+        except OSError:
+            log.close()
+            raise
+        return MasterLink(hop, socket, process, log, self.terms.keepalive(hop))
 
     def argv(self, hop: Hop, before: MasterLink | None, socket: Path) -> list[str]:
         """Return the command of the master for *hop*."""
@@ -107,7 +151,7 @@ class OpenSshClient:
             "BatchMode": "yes",
             "StrictHostKeyChecking": "accept-new" if self.terms.accepts_new else "yes",
             "ConnectTimeout": str(max(round(self.terms.patience(hop)), 1)),
-            "ServerAliveInterval": str(self.terms.keepalive(hop)),
+            "ServerAliveInterval": str(self.terms.keepalive(hop).interval),
             "LogLevel": "DEBUG1",
             "ControlPersist": "no",
             "ClearAllForwardings": "yes",
@@ -136,16 +180,13 @@ class OpenSshClient:
                 self._folder = tempfile.TemporaryDirectory(prefix="rlx-")
             return Path(self._folder.name) / str(next(self._numbers))
 
-    def _await(
-        self, link: MasterLink, before: MasterLink | None, log: IO[bytes], deadline: float
-    ) -> None:
+    def _await(self, link: MasterLink, before: MasterLink | None, deadline: float) -> None:
         """Wait until the master listens, which it does once it is logged in."""
         while not link.socket.exists():
             if link.process.poll() is not None:
-                log.seek(0)
-                said = log.read().decode(errors="replace")
                 hop_before = before.hop if before else None
-                raise why_it_failed(said, link.hop, hop_before, self.terms.known.about(link.hop))
+                known = self.terms.known.about(link.hop)
+                raise why_it_failed(link.said, link.hop, hop_before, known)
             if time.monotonic() > deadline:
                 raise Broken("connect", "no answer in time")
             time.sleep(_LOOK_S)

@@ -17,6 +17,7 @@ from rlxdeploy.edge.ssh.failure import (
     ProxyFailed,
 )
 from rlxdeploy.edge.ssh.route import Hop
+from rlxdeploy.edge.ssh.terms import Keepalive
 from rlxdeploy.facts.known_hosts import KnownKey, Standing
 
 _KEY = re.compile(r"^debug1: Server host key: (.+)$", re.MULTILINE)
@@ -39,6 +40,7 @@ _FORWARDING = re.compile(r"(?:stdio forwarding failed|open failed: (?P<why>.*))"
 _ESTABLISHED = "debug1: Connection established."
 _BANNER = "debug1: Remote protocol version"
 _LATE = "timed out"
+_SILENT = re.compile(r"^Timeout, server .* not responding", re.MULTILINE)
 _PLAIN = re.compile(
     r"^ssh: (?:connect to host \S+ port \d+|Could not resolve hostname \S+): (?P<why>.*)$",
     re.MULTILINE,
@@ -62,6 +64,13 @@ def why_it_failed(
         if failure := tell():
             return failure
     return Broken("connect", _last_words(log) or "the OpenSSH client ended without a word")
+
+
+def why_it_ended(log: str, keepalive: Keepalive) -> str:
+    """Return why a connection that was open has ended, from its master's *log*."""
+    if _SILENT.search(log):
+        return str(keepalive)
+    return _last_words(log) or "the OpenSSH client ended without a word"
 
 
 def _rejected(log: str, known: Sequence[KnownKey]) -> KeyRejected | None:

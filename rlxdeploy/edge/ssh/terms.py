@@ -15,6 +15,18 @@ _KEEPALIVE_S = 15
 
 
 @dataclass(frozen=True, slots=True)
+class Keepalive:
+    """After *interval* seconds of silence a host is asked for a sign, *most* times in a row."""
+
+    interval: int
+    most: int
+
+    def __str__(self) -> str:
+        asked = "a keepalive" if self.most == 1 else f"{self.most} keepalives"
+        return f"no answer to {asked} in {self.most * self.interval} s"
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """The inventory's wishes and the known host keys."""
 
@@ -25,9 +37,10 @@ class Terms:
         """Return the seconds that one step towards *hop* may take."""
         return self.overrides.patience(hop.resolved.seconds("connecttimeout"))
 
-    def keepalive(self, hop: Hop) -> int:
-        """Return the seconds of silence after which we ask whether *hop* is still there."""
-        return int(hop.resolved.seconds("serveraliveinterval") or _KEEPALIVE_S)
+    def keepalive(self, hop: Hop) -> Keepalive:
+        """Return how we ask whether *hop* is still there; a count of zero still asks once."""
+        interval = int(hop.resolved.seconds("serveraliveinterval") or _KEEPALIVE_S)
+        return Keepalive(interval, int(hop.resolved.seconds("serveralivecountmax") or 1))
 
     @property
     def accepts_new(self) -> bool:

@@ -1,16 +1,20 @@
 """paramiko's transport, set up as `ssh -G` says, with two faults of its authentication mended.
 
+It also knows when it last heard from the host, and keeps the reason for which it has ended.
+
 The plain transport asks for the service anew before every key, which strict servers hang up on.
 The one that does not waits for an answer on an event that it makes after it has asked (paramiko
 5.1): a quick server's answer is then waited for in vain.
 """
 
 import threading
+import time
 from collections.abc import Callable
 
 from paramiko import Message, ServiceRequestingTransport
 from paramiko.auth_handler import AuthOnlyHandler
-from paramiko.common import cMSG_USERAUTH_REQUEST
+from paramiko.common import cMSG_GLOBAL_REQUEST, cMSG_USERAUTH_REQUEST
+from paramiko.packet import Packetizer
 
 from rlxdeploy.edge.ssh.failure import NoAgreement
 from rlxdeploy.edge.ssh.route import Hop
@@ -20,9 +24,49 @@ from rlxdeploy.edge.ssh.terms import Terms
 class Transport(ServiceRequestingTransport):  # type: ignore[misc]  # paramiko has no types
     """A transport whose authentication loses no answer."""
 
+    def __init__(self, sock: object, **options: object) -> None:
+        super().__init__(sock, **options)
+        self.packetizer = _Listener(self.sock)
+        self.packetizer.set_log(self.logger)
+        self._gave_up = ""
+
+    @property
+    def heard_at(self) -> float:
+        """When the last packet came, a value of `time.monotonic()`."""
+        return float(self.packetizer.heard_at)
+
+    @property
+    def ended_because(self) -> str:
+        """Why the connection has ended, "" where nobody said."""
+        return self._gave_up or str(self.saved_exception or "")
+
+    def ask_for_a_sign(self) -> None:
+        """Send what every server answers, if only by saying that it does not know it."""
+        message = Message()
+        message.add_byte(cMSG_GLOBAL_REQUEST)
+        message.add_string("keepalive@openssh.com")
+        message.add_boolean(True)  # noqa: FBT003  # the wire's want-reply
+        self._send_user_message(message)
+
+    def give_up(self, why: str) -> None:
+        """Hang up, for the reason that `ended_because` then gives."""
+        self._gave_up = why
+        self.close()
+
     def get_auth_handler(self) -> AuthOnlyHandler:
         """Return what `auth_publickey` and the like are carried out by."""
         return _Handler(self)
+
+
+class _Listener(Packetizer):  # type: ignore[misc]  # paramiko has no types
+    def __init__(self, sock: object) -> None:
+        super().__init__(sock)
+        self.heard_at = time.monotonic()
+
+    def read_message(self) -> tuple[int, Message]:
+        packet: tuple[int, Message] = super().read_message()
+        self.heard_at = time.monotonic()
+        return packet
 
 
 class _Handler(AuthOnlyHandler):  # type: ignore[misc]  # paramiko has no types

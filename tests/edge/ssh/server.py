@@ -85,6 +85,17 @@ async def drop_it(process: Process) -> None:
     process.channel.get_connection().abort()
 
 
+def fall_silent(until: threading.Event) -> Act:
+    """Answer, then hang with all connections of this server, as a stopped machine does."""
+
+    async def act(process: Process) -> None:
+        process.stdout.write(b"begun\n")
+        await process.stdout.drain()
+        until.wait(20)  # of the loop's own thread
+
+    return act
+
+
 @contextmanager
 def serving(folder: Path, authorized: Path, act: Act = run_it) -> Iterator[Server]:
     """Serve until the block ends and let in the keys of the file *authorized*."""
