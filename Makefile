@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: demo test lint unit wheel checkout hosts fleet soak bench clean
+.PHONY: demo test lint unit wheel checkout hosts fleet hosts-runtime soak bench clean
 
 # The main job on this machine: plan, apply, four ranks joined, how to go on from there.
 demo: $(VENV)/.installed
@@ -48,8 +48,13 @@ hosts: $(VENV)/.dev
 fleet: $(VENV)/.dev
 	FLEET=required $(BIN)/python -m pytest -q -m "fleet and not soak" tests/fleet
 
+# The runtime's own tests inside a Debian 11 and a Debian 13: the oldest and newest Python and numpy.
+hosts-runtime: $(VENV)/.dev
+	FLEET=required $(BIN)/python -m pytest -q -s -m soak --timeout 0 tests/fleet/test_runtime_on_hosts.py
+
+# Hours.  Groups that are done leave a row in soak.md; started again, it goes on after them.
 soak: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m soak --timeout 0 tests
+	SOAK_RECORD=$${SOAK_RECORD:-soak.md} $(BIN)/python -m pytest -q -m soak --timeout 0 tests
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

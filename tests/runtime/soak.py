@@ -10,6 +10,7 @@ import gc
 import json
 import random
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional
 
@@ -54,14 +55,16 @@ def draw(chance: random.Random, world: int, most: int) -> Call:
 
 def numbers(call: Call, rank: int, size: Optional[int] = None) -> NDArray[Any]:
     """Return what *rank* brings: 0 to 12, again and again, plus its rank."""
-    row: NDArray[Any] = np.resize(np.arange(_PERIOD) + rank, call.size if size is None else size)
-    return encoded(call, row)
+    return repeated(call, np.arange(_PERIOD) + rank, call.size if size is None else size)
 
 
-def encoded(call: Call, row: NDArray[Any]) -> NDArray[Any]:
+def repeated(call: Call, period: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return *size* elements of the call's dtype that say *period* again and again."""
     if call.written:
-        return bfloat16.narrow(row.astype(np.float32))
-    return row.astype(call.dtype)
+        row: NDArray[Any] = bfloat16.narrow(period.astype(np.float32))
+    else:
+        row = period.astype(call.dtype)
+    return np.tile(row, -(-size // _PERIOD))[:size]
 
 
 def total(call: Call, world: int) -> NDArray[Any]:
@@ -72,7 +75,7 @@ def total(call: Call, world: int) -> NDArray[Any]:
         ReduceKind.MAX: row + world - 1,
         ReduceKind.MIN: row,
     }[call.kind]
-    return encoded(call, np.resize(whole, call.size))
+    return repeated(call, whole, call.size)
 
 
 def same(call: Call, got: NDArray[Any], expected: NDArray[Any]) -> None:
@@ -192,19 +195,24 @@ def held() -> Held:
 
 
 def main(seed: int, calls: int, most: int) -> None:
-    """Make the biggest call of every kind, then *calls* random ones; print what grew since."""
+    """Make the biggest call of every kind, then *calls* random ones.
+
+    Prints what grew since, and how many seconds the calls took.
+    """
     chance = random.Random(seed)  # noqa: S311 - a test's dice, and the same ones on every rank
     with Node.from_env().connect() as group:
         for op in sorted(OPS):
             for dtype in ("<f8", "bf16"):
                 biggest = Call(op, most // 8, dtype, ReduceKind.SUM, group.world - 1)
                 OPS[op](group, biggest)
-        before = held()
+        before, start = held(), time.monotonic()
         for _ in range(calls):
             call = draw(chance, group.world, most)
             OPS[call.op](group, call)
+        seconds = time.monotonic() - start
         after = held()
     grown = {
+        "seconds": seconds,
         "memory": after.memory - before.memory,
         "descriptors": after.descriptors - before.descriptors,
     }
