@@ -28,8 +28,8 @@ class Request:
     """What a person asks to have compiled.
 
     *survey* is a saved one, then no host is asked; with *skip_unreachable* a written host that does
-    not answer is left out of the group.  *promote* names standbys that take over
-    (`resolve.promote`).
+    not answer is left out of the group, and so are up to *max_fail* of them.  *promote* names
+    standbys that take over (`resolve.promote`).
     """
 
     inventory: Path
@@ -38,6 +38,7 @@ class Request:
     skip_unreachable: bool = False
     promote: tuple[str, ...] = ()
 
+    max_fail: int = 0
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
@@ -70,10 +71,14 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
     lab.follow(loaded)
     loaded, survey = surveyed(loaded, request.survey, lab, say)
     controller = Controller(lab.interpreter, survey.names)
-    skip = request.skip_unreachable
+    skip, most = request.skip_unreachable, request.max_fail
     promotion = Promotion(request.promote, _recorded_ranks(loaded) if request.promote else {})
-    resolution = resolve(loaded, survey, controller, promotion, skip_unreachable=skip)
-    return Compiled(survey, resolution, gathered(loaded, request.templates))
+    resolution = resolve(
+        loaded, survey, controller, promotion, skip_unreachable=skip, max_fail=most
+    )
+    told = replace(loaded, notices=(*loaded.notices, *safe.notices))
+    inputs = gathered(told, request.templates)
+    return Compiled(survey, resolution, replace(inputs, secrets=secrets, digest_key=safe.key))
 
 
 def gathered(loaded: Loaded, templates: Path | None) -> Inputs:

@@ -1,14 +1,20 @@
 """The use case `plan`: compile, and compare with the hosts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rlxdeploy.app.circumstances import order_for
 from rlxdeploy.app.compile import Compiled, Request, compile_job
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
+from rlxdeploy.app.scope import members_of
+from rlxdeploy.errors import HostError, Unreachable
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Asked, Plan
+from rlxdeploy.model.scope import ALL, Scope
+from rlxdeploy.plan.limit import limited
 from rlxdeploy.plan.make import make_plan
+from rlxdeploy.resolve.entries import entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +25,36 @@ class Planned:
     plan: Plan
     files: RemoteFiles
 
+    @property
+    def failed(self) -> Mapping[str, HostError]:
+        """The hosts that did not answer and are left out since so many may fail."""
+        if not self.plan.asked.max_fail:
+            return {}
+        absent = {*self.plan.absent}
+        survey, nodes = self.compiled.survey, entries(self.compiled.loaded)
+        hosts = (node.host.name for node in nodes if node.name in absent)
+        return {name: Unreachable(name, "survey", survey.failed[name]) for name in hosts}
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What a person wants of a plan besides the inventory.
 
-    *deployment* is the id to give where neither the record nor the hosts know one.
+    *deployment* is the id to give where neither the record nor the hosts know one; *scope* tells
+    which hosts are to change.
     """
 
     join_timeout: float | None = None
     adopt: bool = False
     deployment: str | None = None
+    scope: Scope = ALL
 
 
 def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> Planned:
     """Return what apply would do now; changes nothing.
 
-    Raises what `compile_job` raises, and CompileError where another deployment holds a host.
+    Raises what `compile_job` raises, CompileError where another deployment holds a host, and what
+    `limited` raises where not all hosts are meant.
     """
     wish = wish or Wish()
     compiled = compile_job(request, lab, say)
@@ -48,16 +67,27 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
     )
     plan = make_plan(compiled.resolution, compiled.files, compiled.survey, order)
     notices = (*compiled.loaded.notices, *lab.told(), *plan.notices)
-    whole = replace(plan, notices=notices, asked=_asked(request, adopt=wish.adopt))
-    return Planned(compiled, whole, compiled.files(plan.generation))
+    whole = replace(plan, notices=notices, asked=_asked(request, wish))
+    mine = _in_scope(whole, compiled, wish.scope)
+    return Planned(compiled, mine, compiled.files(plan.generation))
 
 
-def _asked(request: Request, *, adopt: bool) -> Asked:
+def _in_scope(plan: Plan, compiled: Compiled, scope: Scope) -> Plan:
+    if scope.is_all:
+        return plan
+    ranks = {row.rank: (row.host, row.node) for row in plan.ranks if row.managed}
+    members = members_of(compiled.loaded, ranks, plan.hosts)
+    return limited(plan, members, scope.choose(members))
+
+
+def _asked(request: Request, wish: Wish) -> Asked:
     templates = request.templates
     return Asked(
         inventory=str(request.inventory.absolute()),
         templates=str(templates.absolute()) if templates else "",
         skip_unreachable=request.skip_unreachable,
         promote=request.promote,
-        adopt=adopt,
+        adopt=wish.adopt,
+        scope=wish.scope,
+        max_fail=request.max_fail,
     )

@@ -1,6 +1,6 @@
 """One run of a command that changes hosts: what each host has come to, in memory and on disk."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -57,10 +57,15 @@ class Run:
         """Take down that the run has come to *stage*."""
         self.journal.write("stage", stage=stage, **told)
 
-    def end(self, how: str) -> None:
-        """Take down how the run ended, with what each host has come to."""
+    def end(self, how: str, failed: Collection[str] | None = None) -> None:
+        """Take down how the run ended, what each host has come to, and which ones *failed*.
+
+        Where nobody has said which, those are meant that did not come to their end.
+        """
         states = {name: one.state for name, one in self.states().items()}
-        self.journal.write("end", how=how, hosts=states)
+        if failed is None:
+            failed = [name for name in self.hosts if not self.is_settled(name)]
+        self.journal.write("end", how=how, hosts=states, failed=sorted(failed))
 
     @property
     def changed(self) -> bool:

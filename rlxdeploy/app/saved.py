@@ -7,7 +7,7 @@ from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned, Wish, plan_job
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.files import read_text, write_atomically
-from rlxdeploy.errors import Stale
+from rlxdeploy.errors import Stale, Untrusted
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.plan.codec import dump_plan, load_plan, moved
 
@@ -36,11 +36,26 @@ def plan_again(saved: Plan, lab: Lab, say: Say) -> Planned:
     Raises Stale with all that has moved where the hosts, the inventory or a source would now call
     for anything else; and what `plan_job` raises.
     """
-    wish = Wish(saved.join_timeout, saved.asked.adopt, saved.deployment)
-    fresh = plan_job(request_of(saved), lab, say, wish)
+    asked = saved.asked
+    wish = Wish(saved.join_timeout, asked.adopt, saved.deployment, asked.scope)
+    fresh = _planned(saved, lab, say, wish)
     if lines := moved(saved, fresh.plan):
         raise Stale(lines)
     return fresh
+
+
+def _planned(saved: Plan, lab: Lab, say: Say, wish: Wish) -> Planned:
+    """Return what the hosts call for now; a host with another key is not the one of the plan."""
+    try:
+        return plan_job(request_of(saved), lab, say, wish)
+    except ExceptionGroup as group:
+        strangers, others = group.split(Untrusted)
+        if strangers is None:
+            raise
+        stale = Stale([str(one) for one in strangers.exceptions])
+        if others is None:
+            raise stale from None
+        raise ExceptionGroup(group.message, [stale, *others.exceptions]) from None
 
 
 def request_of(saved: Plan) -> Request:
@@ -51,4 +66,5 @@ def request_of(saved: Plan) -> Request:
         templates=Path(asked.templates) if asked.templates else None,
         skip_unreachable=asked.skip_unreachable,
         promote=asked.promote,
+        max_fail=asked.max_fail,
     )

@@ -11,14 +11,18 @@ from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned, Wish, plan_job
 from rlxdeploy.app.saved import is_plan, plan_again, read_plan
 from rlxdeploy.app.say import Say
+from rlxdeploy.app.scope import noted_if_silent
 from rlxdeploy.cli.interrupt import Watch, in_good_order
 from rlxdeploy.cli.options import (
     Adopt,
+    Exclude,
     Forks,
     InventoryArgument,
     InventoryOption,
     JoinTimeout,
     Json,
+    Limit,
+    MaxFail,
     Promote,
     ShowDiff,
     SkipUnreachable,
@@ -26,9 +30,11 @@ from rlxdeploy.cli.options import (
     Yes,
     chosen,
     confirm,
+    scope_of,
 )
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
+from rlxdeploy.errors import UsageError
 
 app = typer.Typer()
 
@@ -40,8 +46,11 @@ def apply_command(
     option: InventoryOption = None,
     templates: Templates = None,
     join_timeout: JoinTimeout = None,
+    limit: Limit = None,
+    exclude: Exclude = None,
     adopt: Adopt = False,
     skip_unreachable: SkipUnreachable = False,
+    max_fail: MaxFail = 0,
     promote: Promote = None,
     forks: Forks = None,
     yes: Yes = False,
@@ -58,10 +67,12 @@ def apply_command(
         templates=templates,
         skip_unreachable=skip_unreachable,
         promote=tuple(promote or ()),
+        max_fail=max_fail,
     )
+    wish = Wish(join_timeout, adopt, scope=scope_of(limit, exclude))
     resume = f"rlxdeploy apply {request.inventory}"
     with in_good_order(screen, resume) as watch, Lab(forks=forks) as lab:
-        manner = Manner(Wish(join_timeout, adopt), yes, diff, watch)
+        manner = Manner(wish, yes, diff, watch)
         applied = _apply(request, lab, screen, manner)
     if as_json:
         screen.document(applied_document(applied, "apply"))
@@ -94,6 +105,12 @@ def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> Applie
 
 
 def _planned(request: Request, lab: Lab, say: Say, wish: Wish) -> Planned:
-    if is_plan(request.inventory):
-        return plan_again(read_plan(request.inventory), lab, say)
-    return plan_job(request, lab, say, wish)
+    if not is_plan(request.inventory):
+        with noted_if_silent("apply", request.inventory):
+            return plan_job(request, lab, say, wish)
+    if (request, wish) != (Request(request.inventory), Wish()):
+        what = "a saved plan is carried out as it was saved"
+        raise UsageError(f"{what}; give what changes a plan to `rlxdeploy plan --out`")
+    saved = read_plan(request.inventory)
+    with noted_if_silent("apply", Path(saved.asked.inventory)):
+        return plan_again(saved, lab, say)

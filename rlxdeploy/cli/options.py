@@ -8,6 +8,7 @@ import typer
 
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.errors import RlxDeployError, UsageError
+from rlxdeploy.model.scope import Scope, parse_terms
 
 DEFAULT_INVENTORY = Path("inventory.toml")
 
@@ -27,6 +28,22 @@ ShowDiff = Annotated[
     typer.Option(
         "--diff/--no-diff", help="Every file's text, or none; else that of changed files."
     ),
+]
+Limit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="WHOM",
+        help="These alone: host, node, gpu-*, rank:0-3, tag:x, @failed; with commas, repeatable.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="WHOM", help="All but these, written as for --limit."),
+]
+MaxFail = Annotated[
+    int,
+    typer.Option("--max-fail", min=0, help="Hosts that may fail before anything is changed (0)."),
 ]
 Forks = Annotated[int | None, typer.Option("--forks", min=1, help="Hosts worked on at once (32).")]
 Timeout = Annotated[
@@ -63,6 +80,11 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
 
 class Declined(RlxDeployError):
     """The person was asked and said no."""
+
+
+def scope_of(limit: list[str] | None, exclude: list[str] | None) -> Scope:
+    """Return whom the command is for."""
+    return Scope(parse_terms(limit or ()), parse_terms(exclude or ()))
 
 
 def chosen(argument: Path | None, option: Path | None) -> Path:

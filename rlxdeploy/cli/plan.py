@@ -11,16 +11,20 @@ from rlxdeploy.app.plan import Wish, plan_job
 from rlxdeploy.app.saved import read_plan, save_plan
 from rlxdeploy.cli.options import (
     Adopt,
+    Exclude,
     Forks,
     InventoryArgument,
     InventoryOption,
     Json,
+    Limit,
+    MaxFail,
     Promote,
     ShowDiff,
     SkipUnreachable,
     SurveyFile,
     Templates,
     chosen,
+    scope_of,
 )
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import plan_document, show_plan
@@ -45,8 +49,11 @@ def plan_command(
     option: InventoryOption = None,
     survey: SurveyFile = None,
     templates: Templates = None,
+    limit: Limit = None,
+    exclude: Exclude = None,
     adopt: Adopt = False,
     skip_unreachable: SkipUnreachable = False,
+    max_fail: MaxFail = 0,
     promote: Promote = None,
     forks: Forks = None,
     diff: ShowDiff = None,
@@ -56,11 +63,13 @@ def plan_command(
 ) -> int:
     """Show who becomes which rank, which files change, and what starts and stops."""
     screen = Screen(as_json=as_json)
+    promoted = tuple(promote or ())
     request = Request(
-        chosen(inventory, option), survey, templates, skip_unreachable, tuple(promote or ())
+        chosen(inventory, option), survey, templates, skip_unreachable, promoted, max_fail
     )
+    wish = Wish(adopt=adopt, scope=scope_of(limit, exclude))
     with Lab(forks=forks) as lab, screen.progress() as say:
-        plan = plan_job(request, lab, say, Wish(adopt=adopt)).plan
+        plan = plan_job(request, lab, say, wish).plan
     if out is not None:
         save_plan(plan, out)
     if as_json:

@@ -7,7 +7,7 @@ told to CONFIRM or to REVERT; one that is told nothing is left to its revert tim
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -49,13 +49,20 @@ class Manner:
     """How a plan is carried out.
 
     *by* is what others read in the lock, one line: who does what, from where.  *forks* hosts are
-    worked on at once.
+    worked on at once.  Before GO *max_fail* of the *spare* hosts may fail, and the others go on
+    without them.
     """
 
     by: str
     forks: int = 32
+    max_fail: int = 0
+    spare: Collection[str] = ()
     patience: Patience = field(default_factory=Patience)
     tell: Tell = lambda _host, _what: None
+
+    def goes_without(self, failed: Collection[str]) -> bool:
+        """Tell whether the others go on although *failed* have failed before GO."""
+        return len(failed) <= self.max_fail and all(name in self.spare for name in failed)
 
     def terms(self) -> Terms:
         """Return what one host is told, with a marker of its own."""
@@ -77,11 +84,13 @@ class Carried:
     """What came of a plan; without *went* no host was changed.
 
     *outcomes* has the steps that each touched host carried out, or why it failed.  Without *went*
-    only the hosts at fault are in it.
+    only the hosts at fault are in it.  *missed* are those among the failed that the others went
+    without: nothing was changed on them.
     """
 
     went: bool
     outcomes: Outcomes[tuple[Step, ...]]
+    missed: frozenset[str] = frozenset()
     _deeds: tuple["_Deed", ...] = ()
     _pool: ThreadPoolExecutor | None = None
 
@@ -118,21 +127,24 @@ def carried_out(
     ]
     with ThreadPoolExecutor(max(1, min(manner.forks, len(deeds)))) as pool:
         try:
-            yield _carry_out(deeds, pool, time.monotonic() + manner.patience.stage)
+            yield _carry_out(deeds, pool, manner)
         finally:
             _each(pool, deeds, _Deed.dismiss, may_cancel=False)
 
 
-def _carry_out(deeds: list["_Deed"], pool: ThreadPoolExecutor, deadline: float) -> Carried:
+def _carry_out(deeds: list["_Deed"], pool: ThreadPoolExecutor, manner: Manner) -> Carried:
+    deadline = time.monotonic() + manner.patience.stage
     staged = _each(pool, deeds, lambda deed: deed.stage(deadline), may_cancel=True)
-    if staged.failed:
+    if not staged.done or not manner.goes_without(staged.failed):
         _each(pool, deeds, _Deed.dismiss, may_cancel=False)
         return Carried(went=False, outcomes=Outcomes({}, staged.failed))
-    sent = _each(pool, deeds, _Deed.send_go, may_cancel=False)
-    gone = [deed for deed in deeds if deed.name in sent.done]
+    ready = [deed for deed in deeds if deed.name in staged.done]
+    sent = _each(pool, ready, _Deed.send_go, may_cancel=False)
+    gone = [deed for deed in ready if deed.name in sent.done]
     went = _each(pool, gone, _Deed.finish, may_cancel=False)
-    outcomes = Outcomes(went.done, {**sent.failed, **went.failed})
-    return Carried(went=True, outcomes=outcomes, _deeds=tuple(deeds), _pool=pool)
+    outcomes = Outcomes(went.done, {**staged.failed, **sent.failed, **went.failed})
+    missed = frozenset(staged.failed)
+    return Carried(went=True, outcomes=outcomes, missed=missed, _deeds=tuple(ready), _pool=pool)
 
 
 def _each(

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from rlxdeploy.errors import Finding
 from rlxdeploy.model.host import Host, Tree
+from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.step import Step
 
 FORMAT_VERSION = 1
@@ -111,13 +112,18 @@ class RankRow:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a plan was asked for, so that it can be made again: paths are absolute, or empty."""
+    """What a plan was asked for, so that it can be made again: paths are absolute, or empty.
+
+    *max_fail* hosts may fail before any is told GO.
+    """
 
     inventory: str = ""
     templates: str = ""
     skip_unreachable: bool = False
     promote: tuple[str, ...] = ()
     adopt: bool = False
+    scope: Scope = ALL
+    max_fail: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,8 @@ class Survey:
 
     *names* are the host names in `addr` with the addresses that the controller's resolver has for
     them, none where it has none.  *found* are the hosts that `[discover]` led to, in the order in
-    which they become nodes, and *notices* what else there is to say about the search.
+    which they become nodes, and *notices* what else there is to say about the search.  *untrusted*
+    are those in *failed* whose host key is unknown or has changed.
     """
 
     hosts: Mapping[str, HostFacts]
@@ -227,3 +228,4 @@ class Survey:
     found: tuple[Found, ...] = ()
     notices: tuple[Finding, ...] = ()
     format_version: int = FORMAT_VERSION
+    untrusted: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rlxdeploy.errors import Severity, Unreachable
+from rlxdeploy.errors import Severity, Unreachable, Untrusted
 from rlxdeploy.model.survey import HostFacts, Network, Survey
 from rlxdeploy.model.vocabulary import Role, Topology
 from rlxdeploy.resolve.candidates import Address, plain_address
@@ -52,6 +52,7 @@ def group(
     promotion: Promotion = NOBODY,
     *,
     skip_unreachable: bool,
+    max_fail: int = 0,
 ) -> Group:
     """Return who takes part.
 
@@ -63,7 +64,8 @@ def group(
         what = f"{first} and {second} have one machine-id and are taken for two machines"
         report.notice((), what, "give a copied system a machine-id of its own")
     cast = promoted(entries(report.loaded), promotion, report)
-    present = _present(cast, survey, report, skip_unreachable=skip_unreachable)
+    may_fail = len(cast) if skip_unreachable else max_fail
+    present = _present(cast, survey, report, may_fail)
     _tell_of_roles(cast, survey, report)
     there = {entry.index for entry in present}
     active = [entry for entry in present if entry.node.role.has_rank]
@@ -118,10 +120,12 @@ def addresses_of(entry: Entry, controller: Controller) -> tuple[Address, ...]:
     return tuple(map(plain_address, found))
 
 
-def _present(
-    cast: list[Entry], survey: Survey, report: Report, *, skip_unreachable: bool
-) -> list[Entry]:
-    """Return the nodes of *cast* that take part in this plan; draining ones do not."""
+def _present(cast: list[Entry], survey: Survey, report: Report, may_fail: int) -> list[Entry]:
+    """Return the nodes of *cast* that take part in this plan; draining ones do not.
+
+    Raises an ExceptionGroup where more than *may_fail* hosts, and more than the inventory allows,
+    have not answered.
+    """
     wanted = [one for one in cast if one.node.role is not Role.DRAINING]
     silent = [one for one in wanted if one.node.managed and one.host.name not in survey.hosts]
     absent = {one.index for one in silent}
@@ -129,12 +133,17 @@ def _present(
     enough = report.loaded.inventory.job.min_nodes
     active = sum(one.node.role.has_rank for one in present)
     hosts = {one.host.name: survey.failed.get(one.host.name, "not surveyed") for one in silent}
-    if hosts and not skip_unreachable and (enough is None or active < enough):
+    if len(hosts) > may_fail and (enough is None or active < enough):
         count = f"{len(hosts)} of {len({one.host.name for one in wanted})} hosts failed"
-        raise ExceptionGroup(count, [Unreachable(host, "survey", hosts[host]) for host in hosts])
+        raise ExceptionGroup(count, [_silent(host, why, survey) for host, why in hosts.items()])
     for entry in silent:
         report.warning(entry.key(), f"{entry.name} is left out: {hosts[entry.host.name]}")
     return present
+
+
+def _silent(host: str, why: str, survey: Survey) -> Unreachable:
+    kind = Untrusted if host in survey.untrusted else Unreachable
+    return kind(host, "survey", why)
 
 
 def _machine(entry: Entry, survey: Survey, same: Mapping[str, str], controller: Controller) -> str:

@@ -30,16 +30,25 @@ def resolve(
     promotion: Promotion = NOBODY,
     *,
     skip_unreachable: bool = False,
+    max_fail: int = 0,
 ) -> Resolution:
     """Settle who is which rank, on which device, at which address.
 
     Raises CompileError with every error found, UsageError where *promotion* means nobody, and an
-    ExceptionGroup of Unreachable if written hosts have not answered and may not be left out.
+    ExceptionGroup of Unreachable if written hosts have not answered and may not be left out: with
+    *max_fail* so many may.
     """
     report = Report(loaded)
     survey = in_file_order(survey, loaded)
     controller = _as_surveyed(controller, survey)
-    members = group(survey, controller, report, promotion, skip_unreachable=skip_unreachable)
+    members = group(
+        survey,
+        controller,
+        report,
+        promotion,
+        skip_unreachable=skip_unreachable,
+        max_fail=max_fail,
+    )
     report.raise_errors()
     allotted = allot(members, report)
     settled = _Settled(
