@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from ipaddress import ip_address, ip_interface
 from typing import Self
 
@@ -22,9 +22,8 @@ from rlxdeploy.model.survey import Interface
 
 DOING = "browse by mDNS"
 
-# Linux hands a group's packets to every socket on the port, whatever link it joined the group on,
-# unless told not to; Python has no names for these options.
-_OWN_LINK_ONLY = ((socket.IPPROTO_IP, 49), (socket.IPPROTO_IPV6, 29))
+# IP_MULTICAST_ALL of Linux, for which Python has no name.
+_MULTICAST_ALL = 49
 
 
 def browse(
@@ -103,16 +102,23 @@ def _zeroconf(host: Host, interface: Interface) -> Iterator[Zeroconf]:
         why = f"{interface.name}: {error.strerror or error}"
         raise HostError(host.name, DOING, why) from error
     try:
-        _hear_own_link_only(zeroconf)
+        _hear_only(interface.name, zeroconf)
         yield zeroconf
     finally:
         zeroconf.close()
 
 
-def _hear_own_link_only(zeroconf: Zeroconf) -> None:
+def _hear_only(interface: str, zeroconf: Zeroconf) -> None:
+    """Keep from *zeroconf* what comes in on other links; Linux hands it to every socket else.
+
+    Kernels before 5.7 bind a socket to an interface for root alone; others are spared the IPv4 of
+    other links even there.
+    """
     if sys.platform != "linux":
         return
     for reader in zeroconf.engine.readers:
-        for level, option in _OWN_LINK_ONLY:
-            if level == socket.IPPROTO_IP or reader.is_ipv6:
-                reader.sock.setsockopt(level, option, 0)
+        reader.sock.setsockopt(socket.IPPROTO_IP, _MULTICAST_ALL, 0)
+        with suppress(PermissionError):
+            reader.sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_BINDTODEVICE, f"{interface}\0".encode()
+            )

@@ -1,7 +1,9 @@
 """MDNS over the bridge: avahi announces and is asked, zeroconf asks and announces."""
 
 import json
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from tests.fleet.desk import Desk
 from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
-from tests.fleet.harness.local import wait_until
+from tests.fleet.harness.local import run, wait_until
 from tests.fleet.harness.spec import HostSpec
 
 ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -24,7 +26,7 @@ from rlxdeploy.facts.mdns import askable, sort_out
 from rlxdeploy.model.host import Host
 host = Host("local")
 here = own_network(host)
-asked = askable(here)
+asked = askable(here, *sys.argv[2:])
 heard = sort_out(browse(host, asked, float(sys.argv[1])), asked)
 print(json.dumps({
     "asked": [one.name for one in asked],
@@ -41,41 +43,131 @@ print(flush=True)
 sys.stdin.read()
 advert.close()
 """
+# Names instances, again and again, and never says more of them.
+GHOSTS = """
+import sys, threading
+from zeroconf import DNSOutgoing, DNSPointer, Zeroconf
+zeroconf, ended = Zeroconf(["10.77.0.1"]), threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+service = "_ssh._tcp.local."
+while not ended.wait(0.2):
+    out = DNSOutgoing(0x8400)
+    for number in range(40):
+        pointer = DNSPointer(service, 12, 1, 120, f"ghost-{number}.{service}")
+        out.add_answer_at_time(pointer, 0)
+    zeroconf.send(out)
+    print(flush=True)
+zeroconf.close()
+"""
 SERVICE = """\
 <?xml version="1.0" standalone='no'?>
 <!DOCTYPE service-group SYSTEM "avahi-service.dtd">
 <service-group><name replace-wildcards="yes">%h</name>
-<service><type>_ssh._tcp</type><port>22</port></service></service-group>
+<service><type>{service}</type>{named}<port>{port}</port></service></service-group>
 """
+FAR = "10.80.0.9"
 
 
-def browse(fleet: Fleet, seconds: float = 3.0) -> dict[str, Any]:
-    ran = fleet.controller((sys.executable, "-c", BROWSE, str(seconds)), env=ROOT)
+def browse(fleet: Fleet, seconds: float = 3.0, only: str = "") -> dict[str, Any]:
+    words = (str(seconds), *([only] if only else []))
+    ran = fleet.controller((sys.executable, "-c", BROWSE, *words), env=ROOT)
     assert ran.returncode == 0, ran.stderr
     said: dict[str, Any] = json.loads(ran.stdout)
     return said
 
 
-def announce(host: Host, target: str = "") -> None:
-    """Have *host* say that it takes SSH, at *target* where it is not the host's own name."""
+def announce(host: Host, target: str = "", service: str = "_ssh._tcp", port: int = 22) -> None:
+    """Have *host* say that it has *service*, at *target* where it is not the host's own name."""
     named = f"<host-name>{target}</host-name>" if target else ""
-    host.write("/etc/avahi/services/ssh.service", SERVICE.replace("<port>", f"{named}<port>"))
+    text = SERVICE.format(service=service, named=named, port=port)
+    host.write("/etc/avahi/services/ours.service", text)
     host.exec(("systemctl", "start", "avahi-daemon.service"))
     journal = ("journalctl", "--unit", "avahi-daemon", "--output", "cat")
     wait_until(lambda: "" if "established" in host.exec(journal).stdout else "the service", 15)
 
 
-def test_hosts_that_avahi_announces_are_found(fleet: Fleet, hosts: Lend) -> None:
-    """Each by its address on the bridge and its name; one that keeps silent is not."""
-    first, second, silent = hosts(3)
-    announce(first)
-    announce(second)
+@pytest.fixture(scope="module")
+def loud(fleet: Fleet) -> Iterator[list[Host]]:
+    """Give a host that announces SSH, upstream's coordinator, one with a far address, and a mute.
+
+    The first three are announced by avahi; the third names an address of a second link that the
+    controller has, where nobody else is.
+    """
+    switch = f"{fleet.token}-switch-lan"
+    with fleet.lend(4) as hosts:
+        ssh, coordinator, far, _ = hosts
+        announce(ssh)
+        announce(coordinator, service="_rlx-coord._udp", port=29600)
+        far.write("/etc/avahi/hosts", f"{FAR} {far.name}-far.local\n")
+        announce(far, f"{far.name}-far.local")
+        ip(switch, "link add lan2 type veth peer name lan2-end", "link set lan2-end up")
+        ip(switch, "address add 10.80.0.1/24 dev lan2", "link set lan2 up")
+        yield hosts
+        ip(switch, "link delete lan2")
+
+
+def ip(namespace: str, *commands: str) -> None:
+    run(("ip", "-n", namespace, "-batch", "-"), stdin="\n".join(commands) + "\n")
+
+
+def test_hosts_that_avahi_announces_are_found(fleet: Fleet, loud: list[Host]) -> None:
+    """Each by its address on the bridge and its name, for SSH and for upstream's coordinator."""
+    ssh, coordinator, _, silent = loud
 
     said = browse(fleet)
 
-    assert said["asked"] == ["br0"]
-    assert {first.address: first.name, second.address: second.name}.items() <= said["hosts"].items()
+    assert said["asked"] == ["br0", "lan2"]
+    wanted = {ssh.address: ssh.name, coordinator.address: coordinator.name}
+    assert wanted.items() <= said["hosts"].items()
     assert silent.address not in said["hosts"]
+
+
+def test_an_answer_counts_on_the_link_it_came_in_on(fleet: Fleet, loud: list[Host]) -> None:
+    """An address that stands for a place on another link of ours is not believed."""
+    far = loud[2]
+
+    said = browse(fleet)
+
+    assert FAR not in said["hosts"]
+    assert far.name in said["dropped"]
+
+
+def test_all_are_asked_at_once_and_who_keeps_silent_is_named(
+    fleet: Fleet, loud: list[Host]
+) -> None:
+    """Forty names without an address keep nobody from being found, and none is forgotten."""
+    ghosts = fleet.spawn((sys.executable, "-c", GHOSTS), env=ROOT)
+    try:
+        assert ghosts.stdout is not None
+        assert ghosts.stdout.readline() == "\n", ghosts.communicate()
+        said = browse(fleet)
+    finally:
+        ghosts.communicate("", timeout=20)
+
+    assert loud[0].address in said["hosts"]
+    assert {f"ghost-{number}" for number in range(40)} <= set(said["dropped"])
+
+
+def test_the_interface_of_the_inventory_is_asked_alone(fleet: Fleet, loud: list[Host]) -> None:
+    """Where it leads to everybody they are found; where nobody is, that is said in full."""
+    ssh, coordinator, far, silent = loud
+
+    found = probe(fleet, "br0")
+    nobody = probe(fleet, "lan2")
+
+    assert {ssh.address, coordinator.address} <= set(json.loads(found.stdout)["hosts"])
+    assert {far.address, silent.address}.isdisjoint(json.loads(found.stdout)["hosts"])
+    said = "nobody answered by mDNS on lan2 (10.80.0.1/24) in 2 s; list the machines in ssh_hosts"
+    assert json.loads(nobody.stdout)["hosts"] == {}
+    assert said in nobody.stderr
+
+
+def probe(fleet: Fleet, interface: str) -> subprocess.CompletedProcess[str]:
+    """Have the command look for hosts by mDNS on one interface."""
+    desk = Desk(fleet, "heard")
+    tables = f'[network]\ninterface = "{interface}"\n[discover]\nmdns = true\nbrowse_s = 2\n'
+    desk.write((), tables=tables)
+    return desk.run("probe", "--json")
 
 
 @pytest.mark.parametrize("place", ["beside", "alone"])

@@ -11,27 +11,32 @@ from typing import Any
 
 import pytest
 
+from tests.fleet.desk import Desk
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.local import run, wait_until
 
 # The controller's own process: it scans a subnet and prints what it found, and what it cost.
 SCAN = """
-import json, resource, sys, threading
+import errno, json, resource, sys, threading, time
 from ipaddress import ip_network
 from rlxdeploy.edge.here import own_network
-from rlxdeploy.edge.scan import scan
+from rlxdeploy.edge.scan import own_pace, scan
 from rlxdeploy.facts.sweep import sweep
 from rlxdeploy.model.host import Host
-stop = threading.Event()
-if "stopped" in sys.argv:
-    stop.set()
+stop, ended = threading.Event(), float(sys.argv[2]) if sys.argv[2:] else float("inf")
 said, before = [], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+started = time.monotonic()
+def tell(now):
+    said.append(now)
+    if time.monotonic() - started >= ended:
+        stop.set()
 addresses = sweep(ip_network(sys.argv[1]), own_network(Host("local")))
-found = scan(addresses, tell=said.append, stop=stop)
+found = scan(addresses, tell=tell, stop=stop)
 print(json.dumps({
     "found": list(found.found), "seconds": found.seconds, "estimate": said[0].left,
-    "tried": found.tried,
+    "tried": found.tried, "pace": own_pace(4).share,
+    "failed": {errno.errorcode[number]: count for number, count in found.failed.items()},
     "kibibytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before,
 }))
 """
@@ -111,15 +116,59 @@ def test_a_routed_16_takes_seconds_and_no_memory(fleet: Fleet) -> None:
 
 
 def test_an_on_link_16_is_paced_and_says_so_first(fleet: Fleet) -> None:
-    """The estimate is said before a packet is sent, and is more than the timeouts alone take."""
+    """The estimate is said before a packet is sent, and no more is begun than it promises.
+
+    In its first second no more than the pace is tried, and from then on so many a second: the
+    neighbour table never overflows, and the machine keeps its other neighbours.
+    """
     switch = f"{fleet.token}-switch-lan"
     ip(switch, "address add 10.79.0.1/16 dev br0")
     try:
-        said = scan(fleet, "10.79.0.0/16", "stopped")
-        assert said["estimate"] > 10
-        assert said["tried"] == 0
+        said = scan(fleet, "10.79.0.0/16", "1.5")
     finally:
         ip(switch, "address delete 10.79.0.1/16 dev br0")
+
+    pace = said["pace"]
+    assert said["estimate"] == pytest.approx(65533 / pace, rel=0.5)
+    assert said["estimate"] > 10
+    assert pace * 0.5 < said["tried"] <= pace * max(1.0, said["seconds"]) + 1
+
+
+@pytest.mark.parametrize(
+    ("subnet", "route", "word", "count"),
+    [
+        ("10.98.0.0/29", "prohibit", "EACCES", 6),
+        ("10.98.0.0/29", "blackhole", "EINVAL", 6),
+        ("10.98.0.0/29", "", "ENETUNREACH", 6),
+        ("fd98::/125", "", "ENETUNREACH", 7),
+    ],
+)
+def test_what_keeps_us_from_connecting_is_counted(
+    fleet: Fleet, subnet: str, route: str, word: str, count: int
+) -> None:
+    """A route that forbids, throws away or lacks is this machine's own, and ends nothing."""
+    switch = f"{fleet.token}-switch-lan"
+    if route:
+        ip(switch, f"route add {route} {subnet}")
+    try:
+        said = scan(fleet, subnet)
+    finally:
+        if route:
+            ip(switch, f"route delete {route} {subnet}")
+
+    assert said["failed"] == {word: count}
+
+
+def test_a_subnet_that_cannot_be_reached_is_a_warning_with_a_remedy(fleet: Fleet) -> None:
+    """The plan that finds nobody says why nobody was found."""
+    desk = Desk(fleet, "cut")
+    desk.write((), tables='[discover]\nsubnet = "fd98::/125"\n')
+
+    said = desk.run("plan", code=1).stderr
+
+    assert "7 of 7 connects to fd98::/125 could not be tried: no route leads there" in said
+    assert "add one, or list the machines in ssh_hosts" in said
+    assert "nothing in fd98::/125 answers on port 22" in said
 
 
 @pytest.mark.usefixtures("hole")
