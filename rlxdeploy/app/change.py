@@ -1,55 +1,98 @@
 """The use cases that change what runs and no file of the group: stop, restart, destroy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlxdeploy.app.apply import Applied, begin, join, manner
 from rlxdeploy.app.circumstances import order_for, sites
 from rlxdeploy.app.compile import Request, compile_job
 from rlxdeploy.app.lab import Lab
-from rlxdeploy.app.look import look
+from rlxdeploy.app.look import Known, look
 from rlxdeploy.app.run import Run
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.apply import carried_out
 from rlxdeploy.edge.jobkey import forget_key
 from rlxdeploy.edge.record import forget_record
+from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.model.loaded import Loaded
-from rlxdeploy.model.plan import Plan
+from rlxdeploy.model.plan import Asked, Plan
+from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.survey import Survey
+from rlxdeploy.plan.epoch import named
+from rlxdeploy.plan.limit import whole_hosts
 from rlxdeploy.plan.others import plan_destroy, plan_restart, plan_stop
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A plan of stop, restart or destroy; *unasked* are the hosts that did not answer."""
+    """A plan of stop, restart or destroy; *unasked* are the hosts that did not answer.
+
+    *whole* tells that everybody is meant.
+    """
 
     verb: str
     loaded: Loaded
     survey: Survey
     plan: Plan
+    whole: bool = True
 
     @property
     def unasked(self) -> Mapping[str, str]:
         return self.survey.failed
 
 
-def stopping(inventory: Path, lab: Lab, say: Say, *, adopt: bool = False) -> Change:
-    """Plan to stop every rank and leave its files."""
-    known = look(inventory, lab, say)
-    order = order_for(known.loaded, known.survey, adopt=adopt)
+@dataclass(frozen=True, slots=True)
+class Whom:
+    """Whom a stop or a destroy is for.
+
+    *adopt* takes over what belongs to another deployment; *max_fail* hosts may fail, and the others
+    are changed all the same.
+    """
+
+    scope: Scope = ALL
+    adopt: bool = False
+    max_fail: int = 0
+
+
+EVERYBODY = Whom()
+
+
+def stopping(inventory: Path, lab: Lab, say: Say, whom: Whom = EVERYBODY) -> Change:
+    """Plan to stop every rank that is meant, and leave its files; raises UsageError for nobody."""
+    known = look(inventory, lab, say, whom.scope)
+    order = order_for(known.loaded, known.survey, adopt=whom.adopt)
     where = sites(known.loaded, known.survey)
-    plan = plan_stop(known.loaded.job, where, known.survey, order)
-    return Change("stop", known.loaded, known.survey, plan)
+    plan = plan_stop(known.loaded.job, where, known.survey, order, known.ranks)
+    return _change("stop", known, plan, whom)
 
 
-def destroying(inventory: Path, lab: Lab, say: Say, *, adopt: bool = False) -> Change:
-    """Plan to leave nothing of the job on any host."""
-    known = look(inventory, lab, say)
-    order = order_for(known.loaded, known.survey, adopt=adopt)
+def destroying(inventory: Path, lab: Lab, say: Say, whom: Whom = EVERYBODY) -> Change:
+    """Plan to leave nothing of the job on any host that is meant; raises UsageError for nobody."""
+    known = look(inventory, lab, say, whom.scope)
+    order = order_for(known.loaded, known.survey, adopt=whom.adopt)
     where = sites(known.loaded, known.survey)
     plan = plan_destroy(known.loaded.job, where, known.survey, order)
-    return Change("destroy", known.loaded, known.survey, plan)
+    if known.chosen is not None:
+        whole_hosts(plan, known.members, known.chosen)
+    return _change("destroy", known, plan, whom)
+
+
+def _change(verb: str, known: Known, plan: Plan, whom: Whom) -> Change:
+    told = replace(plan, notices=_bereft(known), asked=Asked(max_fail=whom.max_fail))
+    return Change(verb, known.loaded, known.survey, told, whole=known.chosen is None)
+
+
+def _bereft(known: Known) -> tuple[Finding, ...]:
+    """Say who is left behind: a group without some of its ranks is none."""
+    if known.chosen is None:
+        return ()
+    left = {one.rank for one in known.members if one not in known.chosen} - {None}
+    ranks = [rank for rank in left if rank is not None]
+    if not ranks:
+        return ()
+    what = f"{named(ranks)}: left as they are, and no group without the others"
+    return (Finding(what, severity=Severity.NOTICE),)
 
 
 def restarting(inventory: Path, lab: Lab, say: Say, *, join_timeout: float | None) -> Change:
@@ -80,12 +123,12 @@ def change(wanted: Change, lab: Lab, say: Say, run: Run | None = None) -> Applie
     if not failed:
         _forget(wanted)
     applied = Applied(plan, carried.went, failed, watched)
-    run.end("done" if applied.ok else "failed")
+    run.end("done" if applied.ok else "failed", applied.failed_hosts | {*wanted.unasked})
     return applied
 
 
 def _forget(wanted: Change) -> None:
-    if wanted.verb == "destroy" and not wanted.unasked:
+    if wanted.verb == "destroy" and wanted.whole and not wanted.unasked:
         path, job = Path(wanted.loaded.path), wanted.loaded.job
         forget_record(path, job)
         forget_key(path, job)

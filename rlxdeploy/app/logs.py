@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +11,19 @@ from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.look import Known, look
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.logs import LogQuery, follow_log, read_log
-from rlxdeploy.errors import HostError, RlxDeployError
+from rlxdeploy.edge.pool import Pool
+from rlxdeploy.errors import HostError, RlxDeployError, Unreachable, UsageError
 from rlxdeploy.model.host import Host
+from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.plan.epoch import named
 from rlxdeploy.resolve.launch import tree
 
 # A follower that nobody ends gives up after a day rather than never.
 LONGEST_FOLLOW_S = 86_400.0
+
+# For one rank's last lines, connecting included.
+READ_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,15 @@ class Wanted:
     lines: int = 20
     since: str = ""
     ranks: tuple[int, ...] = ()
+    scope: Scope = ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Lines in rank order, and the hosts that did not show theirs."""
+
+    lines: tuple[Line, ...]
+    failed: tuple[HostError, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +59,42 @@ class _Source:
     query: LogQuery
 
 
-def logs(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> tuple[Line, ...]:
-    """Return the last lines of every rank, in rank order; raises RlxDeployError without one."""
-    lines = []
-    for source in _sources(look(inventory, lab, say), wanted, follow=False):
-        read = read_log(lab.open_session, source.host, source.query)
-        lines += [Line(source.query.rank, source.host.name, text) for text in read]
-    return tuple(lines)
+def logs(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Logs:
+    """Return the last lines of every rank; one host's failure is in the answer.
+
+    Raises RlxDeployError where no rank is deployed, and UsageError for what `Wanted` cannot mean.
+    """
+    known = look(inventory, lab, say, wanted.scope)
+    sources = _sources(known, wanted, follow=False)
+    pool = Pool(lab.forks, READ_S)
+    outcomes = pool.on_hosts(
+        lambda source, deadline: _read(source, lab, deadline),
+        {f"rank {source.query.rank}": source for source in sources},
+        "read the log",
+    )
+    lines = (line for few in outcomes.done.values() for line in few)
+    return Logs(tuple(lines), (*_silent(known), *outcomes.failed.values()))
+
+
+def _read(source: _Source, lab: Lab, deadline: float) -> tuple[Line, ...]:
+    patience = max(0.0, deadline - time.monotonic())
+    read = read_log(lab.open_session, source.host, source.query, patience)
+    return tuple(Line(source.query.rank, source.host.name, text) for text in read)
+
+
+def _silent(known: Known) -> Iterator[HostError]:
+    for name, why in known.survey.failed.items():
+        yield Unreachable(name, "survey", why)
 
 
 def follow(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Iterator[Line | HostError]:
-    """Yield the lines of all ranks as they come, until interrupted or every source has ended."""
-    sources = _sources(look(inventory, lab, say), wanted, follow=True)
+    """Yield the lines of all ranks as they come, until interrupted or every source has ended.
+
+    Raises what `logs` does.
+    """
+    known = look(inventory, lab, say, wanted.scope)
+    sources = _sources(known, wanted, follow=True)
+    yield from _silent(known)
     arrived: queue.Queue[Line | HostError | None] = queue.Queue()
     deadline = time.monotonic() + LONGEST_FOLLOW_S
     for source in sources:
@@ -82,19 +121,29 @@ def _pump(
 
 
 def _sources(known: Known, wanted: Wanted, *, follow: bool) -> tuple[_Source, ...]:
-    found = []
+    found = {}
     for facts in known.survey.hosts.values():
-        deployed = facts.job.deployed
-        if deployed is None:
+        if (deployed := facts.job.deployed) is None:
             continue
         launch = Launch(deployed.launch)
         place = tree(known.loaded.job, launch, facts.platform)
-        found += [
-            _Source(facts.host, LogQuery(place, launch, rank, wanted.lines, follow, wanted.since))
-            for rank in deployed.ranks
-            if not wanted.ranks or rank in wanted.ranks
-        ]
+        for rank in filter(known.means, deployed.ranks):
+            query = LogQuery(place, launch, rank, wanted.lines, follow, wanted.since)
+            found[rank] = _Source(facts.host, query)
+    _check(known, wanted, found)
+    return tuple(found[rank] for rank in sorted(found) if rank in (wanted.ranks or found))
+
+
+def _check(known: Known, wanted: Wanted, found: Mapping[int, _Source]) -> None:
+    """Raise where nothing is there to show, or not what was asked for."""
     if not found:
-        what = f"no rank of {known.loaded.job} is deployed"
-        raise RlxDeployError(f"{what} here; see: rlxdeploy status")
-    return tuple(sorted(found, key=lambda source: source.query.rank))
+        silent = ", ".join(known.survey.failed)
+        why = f" (no answer: {silent})" if silent else ""
+        what = f"no rank of {known.loaded.job} is deployed here{why}; see: rlxdeploy status"
+        raise RlxDeployError(what)
+    if missing := [rank for rank in wanted.ranks if rank not in found]:
+        raise UsageError(f"--rank: {named(missing)}: not deployed; there are {named(found)}")
+    timeless = [rank for rank, one in found.items() if one.query.launch == Launch.PROCESS]
+    if wanted.since and timeless:
+        what = f"--since: {named(timeless)} log without times, being started by process"
+        raise UsageError(f"{what}; use -n for the last lines")

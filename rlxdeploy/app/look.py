@@ -1,11 +1,12 @@
 """How a job is: its ranks as the hosts have them, seen through no plan."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
+from rlxdeploy.app.scope import members_of
 from rlxdeploy.app.survey import ask, whom
 from rlxdeploy.app.validate import load
 from rlxdeploy.edge.record import read_record
@@ -13,19 +14,38 @@ from rlxdeploy.facts.views import blindness
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.plan import RankRow
 from rlxdeploy.model.record import Record
+from rlxdeploy.model.scope import ALL, Member, Scope
 from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
 
 MISSING = "missing"
 FAILED = "failed"
+_NOBODY = Survey({})
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A job as the controller knows it, and as its hosts say it is."""
+    """A job as the controller knows it, and as its hosts say it is.
+
+    Where not everybody is meant, *chosen* are those of *members* that are, and the survey is of
+    their hosts alone.
+    """
 
     loaded: Loaded
     record: Record | None
     survey: Survey
+    members: tuple[Member, ...] = ()
+    chosen: tuple[Member, ...] | None = None
+
+    @property
+    def ranks(self) -> frozenset[int] | None:
+        """The ranks that are meant, None for all."""
+        if self.chosen is None:
+            return None
+        return frozenset(one.rank for one in self.chosen if one.rank is not None)
+
+    def means(self, rank: int) -> bool:
+        """Tell whether *rank* is one of those that are meant."""
+        return self.ranks is None or rank in self.ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +80,13 @@ class RankStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A job's ranks in order, and the hosts that did not answer."""
+    """A job's ranks in order, and the hosts that did not answer; *whole* if all ranks are meant."""
 
     job: str
     world: int
     ranks: tuple[RankStatus, ...]
     failed: Mapping[str, str]
+    whole: bool = True
 
     @property
     def deployed(self) -> bool:
@@ -77,17 +98,58 @@ class Status:
         return sum(rank.joined for rank in self.ranks)
 
 
-def look(inventory: Path, lab: Lab, say: Say) -> Known:
-    """Survey the job's machines: the inventory's, and those that only the record still names."""
+def look(inventory: Path, lab: Lab, say: Say, scope: Scope = ALL) -> Known:
+    """Survey the job's machines: the inventory's, and those that only the record still names.
+
+    Of a *scope* that is not all, only the machines that it can mean are asked.  Raises UsageError
+    where it means nobody.
+    """
     loaded = load(inventory)
     lab.follow(loaded)
     record = read_record(inventory, loaded.job)
-    return Known(loaded, record, ask(whom(loaded, lab), lab, say))
+    targets = whom(loaded, lab)
+    if scope.is_all:
+        return Known(loaded, record, ask(targets, lab, say))
+    everybody = tuple(one.host.name for one in targets.targets)
+    if not scope.names_ranks:
+        hosts = {one.host for one in scope.choose(_members(loaded, record, everybody))}
+        few = tuple(one for one in targets.targets if one.host.name in hosts)
+        targets = replace(targets, targets=few)
+    survey = ask(targets, lab, say)
+    members = _members(loaded, record, everybody, survey)
+    chosen = scope.choose(members)
+    return Known(loaded, record, _of(survey, members, chosen), members, chosen)
 
 
-def status(inventory: Path, lab: Lab, say: Say) -> Status:
-    """Return how every rank is."""
-    return status_of(look(inventory, lab, say))
+def _members(
+    loaded: Loaded, record: Record | None, hosts: Iterable[str], survey: Survey = _NOBODY
+) -> tuple[Member, ...]:
+    """Return who there is as the record knows it, and where hosts have said more, as they say."""
+    rows = [row for row in (record.ranks if record else ()) if row.managed]
+    ranks = {row.rank: (row.host, row.node) for row in rows}
+    for name, facts in survey.hosts.items():
+        for rank in facts.job.deployed.ranks if facts.job.deployed else ():
+            known = ranks.get(rank, ("", ""))
+            ranks[rank] = known if known[0] == name else (name, "")
+    return members_of(loaded, ranks, hosts)
+
+
+def _of(survey: Survey, members: Iterable[Member], chosen: Iterable[Member]) -> Survey:
+    """Return the survey of the chosen hosts, and of those that may have what is chosen."""
+    known = {one.host for one in members if one.rank is not None}
+    meant = {one.host for one in chosen}
+    return replace(
+        survey,
+        hosts={name: facts for name, facts in survey.hosts.items() if name in meant},
+        failed={
+            name: why for name, why in survey.failed.items() if name in meant or name not in known
+        },
+    )
+
+
+def status(inventory: Path, lab: Lab, say: Say, scope: Scope = ALL) -> Status:
+    """Return how every rank of *scope* is."""
+    return status_of(look(inventory, lab, say, scope))
 
 
 def status_of(known: Known) -> Status:
@@ -102,13 +164,14 @@ def status_of(known: Known) -> Status:
     ranks = tuple(
         _here(rows.get(rank), *seen[rank]) if rank in seen else _missing(rows[rank])
         for rank in sorted(rows.keys() | seen.keys())
-        if rank in seen or rows[rank].managed
+        if known.means(rank) and (rank in seen or rows[rank].managed)
     )
     return Status(
         job=known.loaded.job,
         world=max(worlds, default=len(rows)),
         ranks=ranks,
         failed=known.survey.failed,
+        whole=known.chosen is None,
     )
 
 

@@ -73,7 +73,7 @@ def roll_back(wanted: Rollback, lab: Lab, say: Say, run: Run) -> Applied:
         applied = settle(plan, survey, carried, voice)
     if applied.ok:
         _record(wanted)
-    run.end("done" if applied.ok else "failed")
+    run.end("done" if applied.ok else "failed", applied.failed_hosts)
     return applied
 
 

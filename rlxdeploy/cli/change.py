@@ -6,21 +6,25 @@ from pathlib import Path
 import typer
 
 from rlxdeploy.app.apply import begin
-from rlxdeploy.app.change import Change, change, destroying, restarting, stopping
+from rlxdeploy.app.change import Change, Whom, change, destroying, restarting, stopping
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
 from rlxdeploy.cli.failure import worst
 from rlxdeploy.cli.interrupt import in_good_order
 from rlxdeploy.cli.options import (
     Adopt,
+    Exclude,
     Forks,
     InventoryArgument,
     InventoryOption,
     JoinTimeout,
     Json,
+    Limit,
+    MaxFail,
     Yes,
     chosen,
     confirm,
+    scope_of,
 )
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
@@ -35,17 +39,20 @@ def stop_command(
     inventory: InventoryArgument = None,
     *,
     option: InventoryOption = None,
+    limit: Limit = None,
+    exclude: Exclude = None,
     adopt: Adopt = False,
+    max_fail: MaxFail = 0,
     yes: Yes = False,  # noqa: ARG001 - nothing is asked; a script may say it all the same
     forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Stop every rank; the files stay, and apply or restart starts the group again."""
-    path = chosen(inventory, option)
+    path, whom = chosen(inventory, option), Whom(scope_of(limit, exclude), adopt, max_fail)
     return _run(
         "stop",
         path,
-        lambda lab, say: stopping(path, lab, say, adopt=adopt),
+        lambda lab, say: stopping(path, lab, say, whom),
         forks=forks,
         as_json=as_json,
     )
@@ -77,17 +84,20 @@ def destroy_command(
     inventory: InventoryArgument = None,
     *,
     option: InventoryOption = None,
+    limit: Limit = None,
+    exclude: Exclude = None,
     adopt: Adopt = False,
+    max_fail: MaxFail = 0,
     yes: Yes = False,
     forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Stop the job and remove every trace of it from its hosts."""
-    path = chosen(inventory, option)
+    path, whom = chosen(inventory, option), Whom(scope_of(limit, exclude), adopt, max_fail)
     return _run(
         "destroy",
         path,
-        lambda lab, say: destroying(path, lab, say, adopt=adopt),
+        lambda lab, say: destroying(path, lab, say, whom),
         forks=forks,
         as_json=as_json,
         ask=not yes,
@@ -113,9 +123,11 @@ def _run(
             watch.run = begin(verb, wanted.plan, path)
         with screen.progress() as say:
             done = change(wanted, lab, say, watch.run)
+    code = worst([exit_of(done), *([UNREACHABLE] if wanted.unasked else [])])
     if as_json:
-        screen.document({**applied_document(done, wanted.verb), "unasked": dict(wanted.unasked)})
+        document = applied_document(done, wanted.verb)
+        screen.document({**document, "unasked": dict(wanted.unasked), "exit": code})
     show_applied(screen, done, wanted.verb)
     for name, why in wanted.unasked.items():
         screen.notes.out(f"error: {name}: {why}; it was left as it is", highlight=False)
-    return worst([exit_of(done), *([UNREACHABLE] if wanted.unasked else [])])
+    return code

@@ -12,7 +12,18 @@ from rlxdeploy.app.logs import Line, Wanted, follow, logs
 from rlxdeploy.app.look import Status, status
 from rlxdeploy.app.say import nobody
 from rlxdeploy.app.wait import has_ended, has_joined, missing, wait, worst_exit
-from rlxdeploy.cli.options import Forks, InventoryArgument, InventoryOption, Json, Timeout, chosen
+from rlxdeploy.cli.failure import exit_code_of, worst
+from rlxdeploy.cli.options import (
+    Exclude,
+    Forks,
+    InventoryArgument,
+    InventoryOption,
+    Json,
+    Limit,
+    Timeout,
+    chosen,
+    scope_of,
+)
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import status_lines
 from rlxdeploy.errors import HostError
@@ -38,19 +49,21 @@ def status_command(
     *,
     option: InventoryOption = None,
     watch: Watch = False,
+    limit: Limit = None,
+    exclude: Exclude = None,
     forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Show how every rank is: state, joined, uptime, restarts, release, digest."""
     screen = Screen(as_json=as_json)
-    path = chosen(inventory, option)
+    path, scope = chosen(inventory, option), scope_of(limit, exclude)
     with Lab(forks=forks) as lab:
         with screen.progress() as say:
-            seen = status(path, lab, nobody if watch else say)
+            seen = status(path, lab, nobody if watch else say, scope)
         while watch:
             _show_again(screen, seen)
             time.sleep(WATCH_S)
-            seen = status(path, lab, nobody)
+            seen = status(path, lab, nobody, scope)
     if as_json:
         screen.document(status_document(seen))
     else:
@@ -67,33 +80,38 @@ def logs_command(
     lines: Lines = 20,
     since: Since = "",
     ranks: Ranks = None,
+    limit: Limit = None,
+    exclude: Exclude = None,
+    forks: Forks = None,
     as_json: Json = False,
 ) -> int:
     """Show what the ranks printed, each line after its rank."""
-    screen = Screen(as_json=as_json)
-    path, wanted = chosen(inventory, option), Wanted(lines, since, tuple(ranks or ()))
-    if not following:
-        with Lab() as lab:
-            found = logs(path, wanted, lab, nobody)
-        if as_json:
-            screen.document({"lines": [asdict(line) for line in found]})
-        else:
-            for line in found:
-                _print(screen, line)
-        return 0
-    with Lab() as lab:
-        return _follow(screen, follow(path, wanted, lab, nobody))
+    screen, path = Screen(as_json=as_json), chosen(inventory, option)
+    wanted = Wanted(lines, since, tuple(ranks or ()), scope_of(limit, exclude))
+    with Lab(forks=forks) as lab:
+        if following:
+            return _follow(screen, follow(path, wanted, lab, nobody))
+        found = logs(path, wanted, lab, nobody)
+    if as_json:
+        failed = {one.host: str(one) for one in found.failed}
+        screen.document({"lines": [asdict(line) for line in found.lines], "failed": failed})
+    else:
+        for line in found.lines:
+            _print(screen, line)
+    for error in found.failed:
+        screen.tell(f"error: {error}", "red", failed=True)
+    return worst([exit_code_of(error) or 1 for error in found.failed])
 
 
 def _follow(screen: Screen, arriving: Iterator[Line | HostError]) -> int:
-    failed = 0
+    failed = []
     for arrived in arriving:
         if isinstance(arrived, Line):
             _print(screen, arrived)
         else:
-            failed = 1
-            screen.notes.out(f"error: {arrived}", highlight=False)
-    return failed
+            failed.append(exit_code_of(arrived) or 1)
+            screen.tell(f"error: {arrived}", "red", failed=True)
+    return worst(failed)
 
 
 @app.command("wait")
@@ -159,6 +177,8 @@ def status_document(seen: Status) -> dict[str, object]:
 def _summary(seen: Status) -> str:
     if not seen.ranks:
         return f"{seen.job}: not deployed"
+    if not seen.whole:
+        return f"{seen.job}: {seen.joined} of these {len(seen.ranks)} ranks joined"
     digests = {rank.digest for rank in seen.ranks if rank.digest}
     agreed = ", digests equal" if len(digests) == 1 and seen.joined == seen.world > 1 else ""
     finished = sum(rank.state == "inactive" and rank.exit_status == 0 for rank in seen.ranks)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlxdeploy.edge.session import OpenSession, Session, framed
-from rlxdeploy.errors import HostError
+from rlxdeploy.errors import HostError, Refused
 from rlxdeploy.facts.privilege import as_root_if_it_can
 from rlxdeploy.model.host import Host, Tree
 from rlxdeploy.model.vocabulary import Launch
@@ -71,13 +71,19 @@ _FOLLOW = "( {command} ) </dev/null & reader=$!; cat >/dev/null; kill $reader 2>
 def read_log(
     open_session: OpenSession, host: Host, query: LogQuery, timeout: float = 15.0
 ) -> tuple[str, ...]:
-    """Return the last lines of a rank's output; raises HostError where the host does not answer."""
+    """Return the last lines of a rank's output.
+
+    Raises HostError where the host does not answer, or cannot read the time that is asked for.
+    """
     deadline = time.monotonic() + timeout
     with open_session(host, deadline) as session:
         try:
-            return tuple(_lines(session, f"( {query.command} ) </dev/null\n", deadline))
+            lines = tuple(_lines(session, f"( {query.command} ) </dev/null\n", deadline))
         except TimeoutError as error:
             raise HostError(host.name, "read the log", f"no answer in {timeout:g} s") from error
+        if query.since and not lines and (why := session.complaints.strip()):
+            raise Refused(host.name, "read the log", why)
+    return lines
 
 
 def follow_log(

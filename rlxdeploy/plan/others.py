@@ -15,13 +15,19 @@ from rlxdeploy.plan.hosts import supervisor_argv
 from rlxdeploy.plan.order import Order
 
 
-def plan_stop(job: str, sites: Mapping[str, Site], survey: Survey, order: Order) -> Plan:
-    """Return the plan that stops every rank of *job*, and leaves its files.
+def plan_stop(
+    job: str,
+    sites: Mapping[str, Site],
+    survey: Survey,
+    order: Order,
+    ranks: frozenset[int] | None = None,
+) -> Plan:
+    """Return the plan that stops every rank of *job*, or *ranks* alone, and leaves its files.
 
     *sites* are the hosts to look at, by name; one that the survey lacks is left out.  Raises
     CompileError where another deployment holds the job, unless *order.adopt*.
     """
-    return _plan(job, sites, survey, order, _stop)
+    return _plan(job, sites, survey, order, lambda site, seen: _stop(site, seen, ranks))
 
 
 def plan_destroy(job: str, sites: Mapping[str, Site], survey: Survey, order: Order) -> Plan:
@@ -87,8 +93,8 @@ def _rows(hosts: Mapping[str, HostPlan], seen: Mapping[str, JobSeen]) -> Iterato
             yield RankRow(rank, name, name, "", "", part.launch, actions.get(rank, "keep"))
 
 
-def _stop(site: Site, seen: JobSeen) -> HostPlan:
-    ranks = _up(seen)
+def _stop(site: Site, seen: JobSeen, only: frozenset[int] | None) -> HostPlan:
+    ranks = tuple(rank for rank in _up(seen) if only is None or rank in only)
     return HostPlan(
         site.host,
         site.tree,
