@@ -48,6 +48,12 @@ class Applied:
         return not self.failed and (self.watched is None or self.watched.ok)
 
     @property
+    def failed_hosts(self) -> frozenset[str]:
+        """The hosts to look at: those that failed, and those of ranks that did."""
+        blamed = self.watched.blamed if self.watched else ()
+        return frozenset(self.failed) | {one.host for one in blamed}
+
+    @property
     def unproven(self) -> tuple[RankRow, ...]:
         """The ranks that run, and of which it is not known whether they see their devices."""
         seen = self.watched.ranks if self.watched else {}
@@ -68,7 +74,7 @@ def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> A
     if plan.empty:
         whole = all(_joined(plan, survey))
         watched = None if whole else join(plan, Survey({}), lab, say)
-        return Applied(plan, went=False, failed={}, watched=watched)
+        return Applied(plan, went=False, failed=planned.failed, watched=watched)
     run = run or begin("apply", plan, Path(planned.compiled.loaded.path))
     records = _Records.of(planned)
     records.begin()
@@ -78,7 +84,8 @@ def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> A
             applied = settled(plan, survey, carried, Voice(lab, say, run))
     finally:
         records.end(run)
-    run.end("done" if applied.ok else "failed")
+    applied = replace(applied, failed={**planned.failed, **applied.failed})
+    run.end("done" if applied.ok else "failed", applied.failed_hosts)
     return applied
 
 
@@ -108,13 +115,13 @@ def settled(plan: Plan, survey: Survey, carried: Carried, voice: Voice) -> Appli
     if not carried.went:
         return Applied(plan, went=False, failed=failed)
     watched = None
-    if not failed:
+    if carried.missed.issuperset(failed):
         voice.run.stage("join")
         watched = join(plan, survey, voice.lab, voice.say)
         voice.run.stage("joined" if watched.ok else "not joined", waited=round(watched.waited, 3))
     if watched and watched.ok:
         unsure = {name: _stays(error) for name, error in carried.confirm().failed.items()}
-        return Applied(plan, went=True, failed=unsure, watched=watched)
+        return Applied(plan, went=True, failed={**failed, **unsure}, watched=watched)
     return _gone_back(
         Applied(plan, went=True, failed=failed, watched=watched), survey, carried, voice
     )
@@ -178,7 +185,14 @@ def manner(verb: str, plan: Plan, lab: Lab, say: Say, run: Run) -> Manner:
         if not waiting:
             say(Doing("change", len(gone), steps))
 
-    return Manner(by=_by(verb), forks=lab.forks, tell=tell)
+    most = plan.asked.max_fail
+    return Manner(_by(verb), lab.forks, most, _spare(verb, plan) if most else (), tell=tell)
+
+
+def _spare(verb: str, plan: Plan) -> frozenset[str]:
+    """Return the hosts without which the others can go on: a group starts as a whole."""
+    alone = verb in ("stop", "destroy")
+    return frozenset(name for name, part in plan.hosts.items() if alone or not part.actions)
 
 
 def _by(verb: str) -> str:
@@ -250,7 +264,10 @@ class _Records:
         )
         contents = {file.digest: file.content for file in shown}
         before = read_record(inventory, planned.plan.job)
-        leaving = planned.plan.hosts.keys() - planned.compiled.resolution.hosts.keys()
+        group = planned.compiled.resolution.hosts
+        left = ((name, part) for name, part in planned.plan.hosts.items() if name not in group)
+        # One that `--limit` leaves as it is has to be found again.
+        leaving = (name for name, part in left if not part.empty)
         after = _record(planned, before)
         return cls(inventory, before, after, contents, frozenset(leaving))
 
