@@ -7,7 +7,7 @@ from pathlib import Path
 from rlxdeploy.app.compile import Compiled, Request, compile_job
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
-from rlxdeploy.app.survey import surveyed
+from rlxdeploy.app.survey import Extra, surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.files import FileError, write_atomically
 from rlxdeploy.errors import Finding
@@ -41,8 +41,9 @@ def render_tree(request: Request, folder: Path, lab: Lab, say: Say) -> tuple[Pat
     """Write every host's files under `<folder>/<host>/` and return their paths.
 
     Files of a release lie at the path that `current` gives them.  The job's key, which protects a
-    group that runs, is left out.  Raises FileError where *folder*
-    holds something already, so that no stale file is taken for a rendered one.
+    group that runs, is left out, and `(secret)` stands in the place of every secret.  Raises
+    FileError where *folder* holds something already, so that no stale file is taken for a rendered
+    one.
     """
     compiled = compile_job(request, lab, say)
     _need_empty(folder)
@@ -61,7 +62,7 @@ def probe(inventory: Path, lab: Lab, say: Say, *, bench: bool = False) -> Probed
     """
     loaded = load_to_compile(inventory)
     lab.follow(loaded)
-    grown, survey = surveyed(loaded, None, lab, say, bench=bench)
+    grown, survey = surveyed(loaded, None, lab, say, Extra(bench=bench))
     return Probed(survey, grown.notices)
 
 

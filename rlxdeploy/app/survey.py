@@ -1,6 +1,6 @@
 """The machines of a job and what they say: written, found and remembered ones."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlxdeploy.app.discover import discover
@@ -27,29 +27,43 @@ from rlxdeploy.resolve.targets import targets
 _MEASURING = Patience(quick=4.0, slow=90.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What a survey asks the inventory's machines besides what a plan needs to know.
+
+    *bench* has them measured; *folders* are some more to be asked for their free space.
+    """
+
+    bench: bool = False
+    folders: tuple[str, ...] = ()
+
+
+_NOTHING = Extra()
+
+
 def surveyed(
-    loaded: Loaded, saved: Path | None, lab: Lab, say: Say, *, bench: bool = False
+    loaded: Loaded, saved: Path | None, lab: Lab, say: Say, extra: Extra = _NOTHING
 ) -> tuple[Loaded, Survey]:
     """Return the saved survey, or ask every machine of the job, written and found.
 
     The inventory comes back with a node for each found host that is to be one.
     """
-    survey = _asked(loaded, lab, say, bench=bench) if saved is None else read_survey(saved)
+    survey = _asked(loaded, lab, say, extra) if saved is None else read_survey(saved)
     return settled(loaded, survey, excluded(loaded, survey.names)), survey
 
 
-def _asked(loaded: Loaded, lab: Lab, say: Say, *, bench: bool) -> Survey:
+def _asked(loaded: Loaded, lab: Lab, say: Say, extra: Extra) -> Survey:
     """Search, and ask everybody; found hosts first without sudo, then those that will be nodes."""
     search = Sifted() if loaded.inventory.discover.is_empty else discover(loaded, lab, say)
     whole = with_nodes(loaded, search.found)
     strangers = {one.ssh for one in search.found} - {one.host.name for one in _recorded(loaded)}
-    first = ask(gently(whom(whole, lab, bench=bench), strangers), lab, say)
+    first = ask(gently(whom(whole, lab, extra), strangers), lab, say)
     names = (*names_to_look_up(whole), *names_excluded(loaded))
     survey = replace(
         first, names=looked_up(names), found=tuple(search.found), notices=tuple(search.notices)
     )
     chosen = settled(loaded, survey, excluded(loaded, survey.names))
-    again = asked_again(whom(chosen, lab, bench=bench), survey, strangers)
+    again = asked_again(whom(chosen, lab, extra), survey, strangers)
     if not again.targets:
         return survey
     second = ask(again, lab, say)
@@ -62,12 +76,9 @@ def _asked(loaded: Loaded, lab: Lab, say: Say, *, bench: bool) -> Survey:
     )
 
 
-def whom(loaded: Loaded, lab: Lab, *, bench: bool = False) -> Targets:
-    """Return the machines of the inventory, then those that only the record still names.
-
-    With *bench* those of the inventory are measured, too.
-    """
-    written = targets(loaded, lab.interpreter, bench=bench)
+def whom(loaded: Loaded, lab: Lab, extra: Extra = _NOTHING) -> Targets:
+    """Return the machines of the inventory, then those that only the record still names."""
+    written = _with_folders(targets(loaded, lab.interpreter, bench=extra.bench), extra.folders)
     names = {target.host.name for target in written.targets}
     sudo = loaded.inventory.ssh.become is not Become.NONE
     left = tuple(
@@ -76,6 +87,16 @@ def whom(loaded: Loaded, lab: Lab, *, bench: bool = False) -> Targets:
         if one.host.name not in names
     )
     return Targets((*written.targets, *left), written.notices)
+
+
+def _with_folders(written: Targets, folders: tuple[str, ...]) -> Targets:
+    """Return *written* with *folders* behind those that each enquiry has already."""
+
+    def more(one: Target) -> Target:
+        asked = tuple(dict.fromkeys((*one.enquiry.folders, *folders)))
+        return replace(one, enquiry=replace(one.enquiry, folders=asked))
+
+    return replace(written, targets=tuple(map(more, written.targets)))
 
 
 def ask(whom: Targets, lab: Lab, say: Say) -> Survey:

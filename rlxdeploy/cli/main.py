@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, str] = {
     "render": "compile",
     "probe": "compile",
     "explain": "explain",
+    "doctor": "doctor",
     "trust": "trust",
     "schema": "validate",
 }

@@ -151,7 +151,7 @@ def parse(enquiry: Enquiry, answers: Answers) -> Platform:
         user_manager=_user_manager(answers).value,
         sudo=sudo,
         host_key=_fingerprint(system.get("host_key", "")),
-        noisy=answers.noisy,
+        noise=answers.noise,
     )
 
 

@@ -40,11 +40,14 @@ class Unanswered(AnswerError):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """One host's answers by question; *unanswered* are those that missed their deadline."""
+    """One host's answers by question; *unanswered* are those that missed their deadline.
+
+    *noise* is the first thing that a login profile printed before them.
+    """
 
     given: Mapping[str, Answer]
     unanswered: tuple[str, ...] = ()
-    noisy: bool = False
+    noise: str = ""
 
     def text(self, name: str) -> str:
         """Return the answer's text, empty where there is none."""

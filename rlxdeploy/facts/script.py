@@ -22,6 +22,10 @@ from rlxdeploy.facts.question import Answer, Answers, Question
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib"
 _PIECE = 400
 
+# Of what a profile prints, so much tells which one it is.
+_SHOWN = 60
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07)")
+
 _HEAD = """\
 exec 2>/dev/null
 LC_ALL=C; export LC_ALL; unset LANGUAGE
@@ -132,7 +136,7 @@ class Transcript:
         done = {number: self._answer(parts) for number, parts in self._lines.items()}
         given = {self.questions[number].name: answer for number, answer in done.items() if answer}
         late = (question.name for question in self.questions if question.name not in given)
-        return Answers(given, tuple(late), noisy=bool(self._before.strip()))
+        return Answers(given, tuple(late), noise=_readable(self._before))
 
     @property
     def begun(self) -> bool:
@@ -141,7 +145,7 @@ class Transcript:
     def _take(self, line: bytes) -> None:
         head, _, said = line.partition(b" ")
         if head != self.marker.encode():
-            self._before = self._before or (b"" if self._begun else line)
+            self._before = self._before or (b"" if self._begun else line.strip())
         elif said in (b"begin", b"end"):
             self._begun, self.ended = True, said == b"end"
         else:
@@ -160,3 +164,10 @@ class Transcript:
         if not mark:
             return None
         return Answer(text.decode(errors="replace"), int(status))
+
+
+def _readable(line: bytes) -> str:
+    """Return the begin of a stranger's line for people, without colours and control characters."""
+    plain = _ESCAPES.sub("", line.decode(errors="replace"))
+    words = "".join(char for char in plain if char.isprintable()).strip()
+    return words[:_SHOWN] or ("control characters" if line else "")

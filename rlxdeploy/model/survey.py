@@ -5,12 +5,14 @@ Every value is plain data, so that `plan --survey FILE` compiles the same bytes 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 from rlxdeploy.errors import Finding
 from rlxdeploy.model.found import Found
 from rlxdeploy.model.host import Host
 
 FORMAT_VERSION = 1
+_OTHERWISE = "write another port"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class Platform:
     that work there for the asking user, best first.  *user*, *groups* and the folders are those of
     the asking user; *job_groups* are those of the enquiry's user, None where there is none.
     *user_manager* says whether that user's own systemd answers, and lives on without a session (a
-    `UserManager`).  *sudo*: it is not root, and sudo asks it for no password.
+    `UserManager`).  *sudo*: it is not root, and sudo asks it for no password.  *noise* is what its
+    shell profile prints first, "" for a silent one.
     """
 
     os: str
@@ -105,7 +108,7 @@ class Platform:
     user_manager: str = ""
     sudo: bool = False
     host_key: str = ""
-    noisy: bool = False
+    noise: str = ""
     job_groups: tuple[str, ...] | None = None
 
 
@@ -113,7 +116,8 @@ class Platform:
 class PortHolder:
     """Who listens on a TCP port; *pid* 0 where the host would not tell.
 
-    *rank* is the rank of this job that holds it, None for a stranger.
+    *rank* is the rank of this job that holds it, None for a stranger.  *job* is the job of ours,
+    this or another, and *inventory* the file that was applied for it, both "" where nobody knows.
     """
 
     address: str
@@ -122,11 +126,39 @@ class PortHolder:
     command: str = ""
     unit: str = ""
     rank: int | None = None
+    job: str = ""
+    inventory: str = ""
+
+    def __str__(self) -> str:
+        who = f"pid {self.pid}" if self.pid else "a process of another user"
+        command = f" ({self.command})" if self.command else ""
+        unit = f" of unit {self.unit}" if self.unit else ""
+        job = f" for the job {self.job}" if self.job else ""
+        return f"{who}{command}{unit}{job}"
+
+    def blocks(self, address: str, port: int) -> bool:
+        """Tell whether a listener at *address* would be in this one's way."""
+        try:
+            both = ip_address(self.address.partition("%")[0]), ip_address(address.partition("%")[0])
+        except ValueError:
+            return self.port == port
+        meet = both[0] == both[1] or any(one.is_unspecified for one in both)
+        return meet and self.port == port
+
+    @property
+    def remedy(self) -> str:
+        """How the port becomes free; what is not ours is not ours to stop."""
+        if self.job:
+            return f"stop it with `rlxdeploy stop {self.inventory or 'INVENTORY'}`, or {_OTHERWISE}"
+        return f"stop it, or {_OTHERWISE}"
 
 
 @dataclass(frozen=True, slots=True)
 class FileSeen:
-    """One of our files as it is; *digest* is the sha256 of its content, a link's is its target."""
+    """One of our files as it is; *digest* is the sha256 of its content, a link's is its target.
+
+    That of a file with secrets is one under a key of the controller (`model.keyed`).
+    """
 
     digest: str
     mode: int
@@ -162,6 +194,7 @@ class Deployed:
     """What `deployment.json` on a host says: one apply's mark.
 
     *placement* is what `[placement]` asked, as a digest, and each node's layers in rank order.
+    *secrets*: its environment files hold some, and nobody is to learn their digests.
     """
 
     deployment: str
@@ -177,6 +210,7 @@ class Deployed:
     inventory: str
     applied_at: float
     placement: str = ""
+    secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,5 +261,5 @@ class Survey:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     found: tuple[Found, ...] = ()
     notices: tuple[Finding, ...] = ()
-    format_version: int = FORMAT_VERSION
     untrusted: tuple[str, ...] = ()
+    format_version: int = FORMAT_VERSION

@@ -9,7 +9,7 @@ never quietly replaced by the cpu, and every device passed over is named.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlxdeploy.model.devices import canonical_label
+from rlxdeploy.model.devices import canonical_label, parse_devices
 from rlxdeploy.model.survey import Device, Hardware
 
 CPU = "cpu"
@@ -29,6 +29,13 @@ class Choice:
     problem: str = ""
     remedy: str = ""
     warning: str = ""
+
+
+def choice(written: str | None, hardware: Hardware) -> Choice:
+    """Return the devices *written* for a node, checked, or the best where nobody wrote any."""
+    if written is None:
+        return best_device(hardware)
+    return written_devices(parse_devices(written), hardware)
 
 
 def written_devices(labels: tuple[str, ...], hardware: Hardware) -> Choice:

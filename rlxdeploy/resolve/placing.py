@@ -29,8 +29,8 @@ def place(
     for other, host in members.merged.items():
         report.notice((), f"{other} is {host} under another name: one machine, planned once")
     asked = asked_pythons(report.loaded, controller.interpreter)
-    placed = {
-        host: _placed(
+    places = {
+        host: placed(
             survey.hosts[host],
             [(one, wanted_python(report.loaded, one, controller.interpreter)) for one in few],
             asked[host],
@@ -38,8 +38,8 @@ def place(
         )
         for host, few in found.items()
     }
-    _tell_of_all(placed, report)
-    return placed
+    _tell_of_all(places, report)
+    return places
 
 
 def _tell_of_all(placed: Mapping[str, Placed], report: Report) -> None:
@@ -60,9 +60,13 @@ def _tell_of_all(placed: Mapping[str, Placed], report: Report) -> None:
         report.warning(("job", "user"), what, "write user, or log in as somebody else")
 
 
-def _placed(
+def placed(
     facts: HostFacts, wanted: list[tuple[Entry, Wanted]], asked: str, report: Report
 ) -> Placed:
+    """Return the layout of one host; *asked* is the interpreter that its survey asked.
+
+    What the host cannot do of that is an error in *report*.
+    """
     loaded = report.loaded
     started = choose_launch(facts, report)
     here = tree(loaded.job, started.launch, facts.platform)

@@ -83,7 +83,8 @@ def check_python(
     version = platform.python_version
     if version and _parsed(version) < _OLDEST:
         key = wanted[0][1].key
-        report.error(key, f"{asked} on {host} is Python {version}; the runtime needs 3.9")
+        what = f"{asked} on {host} is Python {version}; the runtime needs 3.9"
+        report.error(key, what, "install a newer one there, or write python in [runtime]")
     for entry, one in wanted if needed else ():
         if one.program != asked:
             report.notice(entry.key("python"), f"{one.program} was not asked for its numpy")

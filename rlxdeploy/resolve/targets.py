@@ -1,5 +1,6 @@
 """From the inventory to the machines to survey, with what this job has to know of each."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rlxdeploy.errors import CompileError
@@ -58,7 +59,7 @@ def _target(loaded: Loaded, found: list[Entry], interpreter: str, asked: str) ->
         enquiry=Enquiry(
             job=loaded.job,
             programs=tuple(dict.fromkeys(programs)),
-            ports=(*_ports(found, network.data_port), network.master_port),
+            ports=(*data_ports(found, network.data_port), network.master_port),
             folders=written or (HOME,),
             user=job.user,
             python=asked,
@@ -69,7 +70,7 @@ def _target(loaded: Loaded, found: list[Entry], interpreter: str, asked: str) ->
     )
 
 
-def _ports(found: list[Entry], data_port: int) -> tuple[int, ...]:
+def data_ports(found: Sequence[Entry], data_port: int) -> tuple[int, ...]:
     """Return the ports that the ranks on one machine can come to listen on."""
     slots: dict[int, int] = {}
     for entry in found:

@@ -156,9 +156,9 @@ def test_a_profile_that_prints_only_makes_the_host_noisy() -> None:
     )
     facts = ask(Enquiry("demo"), over("/bin/sh", "-c", banner, "sh"))
 
-    assert facts.platform.noisy
+    assert facts.platform.noise == "welcome"
     assert facts.unanswered == ()
-    assert not ask(Enquiry("demo")).platform.noisy
+    assert ask(Enquiry("demo")).platform.noise == ""
 
 
 @pytest.mark.parametrize("language", ["de_DE.UTF-8", "zh_CN.UTF-8", "tr_TR.UTF-8"])

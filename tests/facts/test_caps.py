@@ -91,7 +91,7 @@ def test_our_facts_are_put_in_upstreams_form() -> None:
         "EPYC", 64, 256, 128, {"/ckpt": 9}, (Device("cpu", "EPYC", unified=True), broken)
     )
     words = dict.fromkeys(Platform.__dataclass_fields__, "")
-    nothing = ("os", "uid", "clock", "programs", "searched", "groups", "launches", "sudo", "noisy")
+    nothing = ("os", "uid", "clock", "programs", "searched", "groups", "launches", "sudo")
     kept = {key: word for key, word in words.items() if key not in {*nothing, "job_groups"}}
     platform = Platform(**kept, os="linux", uid=0, clock=0.0)  # type: ignore[arg-type]  # all texts
     facts = HostFacts(Host("a", "a"), hardware, Network(()), platform, JobSeen())

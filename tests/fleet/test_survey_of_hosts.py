@@ -71,7 +71,7 @@ def test_every_release_tells_what_it_is(fleet: Fleet, six: list[Host]) -> None:
         assert (cable.mac, cable.up) == (host.port.mac, True)
         assert host.address in [address.partition("/")[0] for address in cable.addresses]
         assert facts.network.default_routes == ("eth0",)
-        assert (facts.unanswered, facts.holders, system.noisy) == ((), (), False)
+        assert (facts.unanswered, facts.holders, system.noise) == ((), (), "")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_broken_host_still_answers(fleet: Fleet, hosts: Lend) -> None:
     )
 
     assert time.monotonic() - began < 10
-    assert facts.platform.noisy
+    assert facts.platform.noise == "Welcome"
     assert set(facts.unanswered) == {"nvidia-smi", "nvidia-smi -L"}
     assert set(facts.hardware.disk_free) == {"/"}
     assert [device.device for device in facts.hardware.devices if not device.available] == ["cuda"]

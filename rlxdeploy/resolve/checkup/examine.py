@@ -1,0 +1,66 @@
+"""The rules, and what they find on all hosts of one survey."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rlxdeploy.errors import Severity
+from rlxdeploy.model.checkup import Ailment, Checkup
+from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.survey import Survey
+from rlxdeploy.resolve.checkup import hosts, means, wiring
+from rlxdeploy.resolve.checkup.patient import Asked, Patient, Rule
+from rlxdeploy.resolve.entries import Entry, entries
+from rlxdeploy.resolve.targets import asked_pythons
+
+RULES: Sequence[Rule] = (
+    hosts.plan_ability,
+    hosts.best_launch,
+    hosts.noise,
+    hosts.clock,
+    means.disk,
+    means.ports,
+    means.devices,
+)
+
+_WORST_FIRST = tuple(Severity)
+
+
+def examine(loaded: Loaded, survey: Survey, asked: Asked, interpreter: str = "python3") -> Checkup:
+    """Return all that the rules find, the worst first and then in the order of the inventory.
+
+    *interpreter* is the one that runs rlxdeploy, as for `targets`.
+    """
+    found = [
+        *wiring.unreached(survey, _aliases(loaded)),
+        *(ailment for one in _patients(loaded, survey, asked, interpreter) for ailment in _of(one)),
+        *wiring.frames(survey),
+        *(Ailment(one.severity, "", "search", str(one)) for one in survey.notices),
+    ]
+    found.sort(key=lambda one: _WORST_FIRST.index(one.severity))
+    names = tuple(dict.fromkeys([*survey.hosts, *survey.failed]))
+    return Checkup(loaded.job, names, tuple(dict.fromkeys(found)))
+
+
+def _of(one: Patient) -> Iterator[Ailment]:
+    for rule in RULES:
+        yield from rule(one)
+
+
+def _aliases(loaded: Loaded) -> Mapping[str, str | None]:
+    """Return the hosts that the inventory itself writes, each with what `ssh` is told."""
+    return {
+        entry.host.name: entry.host.ssh
+        for entry in entries(loaded)
+        if entry.node.managed and entry.index not in loaded.found
+    }
+
+
+def _patients(loaded: Loaded, survey: Survey, asked: Asked, interpreter: str) -> Iterator[Patient]:
+    written: dict[str, list[Entry]] = {}
+    for entry in entries(loaded):
+        if entry.node.managed:
+            written.setdefault(entry.host.name, []).append(entry)
+    pythons = asked_pythons(loaded, interpreter)
+    for name, facts in survey.hosts.items():
+        own = tuple(written.get(name, ()))
+        python = pythons.get(name, interpreter)
+        yield Patient(loaded, facts, own, asked, python, alone=len(loaded.inventory.node) == 1)
