@@ -13,8 +13,9 @@ from typing import Callable, Optional, Union
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.algorithm.moves import Member
 from rlxdeploy.runtime.algorithm.native_steps import Shape
-from rlxdeploy.runtime.errors import JoinTimeout, SettingsError
+from rlxdeploy.runtime.errors import JoinTimeout
 from rlxdeploy.runtime.group import ProcessGroup
+from rlxdeploy.runtime.keyfile import read_key
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.assembly import Assembly
 from rlxdeploy.runtime.link.channel import Channel
@@ -33,7 +34,7 @@ from rlxdeploy.runtime.link.tcp import Patience, TcpLinks
 from rlxdeploy.runtime.link.udp import Until
 from rlxdeploy.runtime.settings import Settings
 from rlxdeploy.runtime.wire.beacon import OfJob, Plain
-from rlxdeploy.runtime.wire.handshake import Identity, parse_key
+from rlxdeploy.runtime.wire.handshake import Identity
 
 # Differs between machines and between their boots; containers of one machine share it.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -178,17 +179,7 @@ def _secrets(settings: Settings) -> Secrets:
         host=_machine(),
         cores=_cores(),
     )
-    return Secrets(own, _key(settings) if settings.uses_key else b"")
-
-
-def _key(settings: Settings) -> bytes:
-    path = str(settings.key_file)
-    try:
-        return parse_key(Path(path).read_text(encoding="ascii"))
-    except (OSError, ValueError) as error:
-        raise SettingsError(
-            "RLX_KEY_FILE", path, f"a readable file with the key ({error})"
-        ) from None
+    return Secrets(own, read_key(Path(str(settings.key_file))) if settings.uses_key else b"")
 
 
 def _machine() -> str:

@@ -21,6 +21,10 @@ class Limits:
     # A rank says HELLO with its first packet; a scanner or half-open client never does.
     hello_s: float = 5.0
 
+    # A rank that rank 0 refuses for so long, again and again, will not be let in.  An older rank 0
+    # that was told to end is gone by then.
+    refused_s: float = 3.0
+
     # Connections that have not said HELLO yet.  A scan opens many; the oldest goes first.
     max_guests: int = 64
 

@@ -47,6 +47,7 @@ class Lan:
         self.disc_port = free_udp_port()
         self.key = folder / "key"
         self.key.write_text("5a" * 32, encoding="ascii")
+        self.key.chmod(0o600)
 
     def node(self, rank: int, world: int = 3, more: Env = NOTHING) -> Node:
         environ = {

@@ -20,6 +20,7 @@ from rlxdeploy.runtime.link.dial import Dial
 from rlxdeploy.runtime.link.form import Onlooker, Place
 from rlxdeploy.runtime.link.meeting import Meeting, Met, Secrets
 from rlxdeploy.runtime.link.sockets import is_open, tune
+from rlxdeploy.runtime.link.verdict import Verdict
 from rlxdeploy.runtime.roster import Roster
 from rlxdeploy.runtime.wire.handshake import HandshakeRefused, Identity
 from rlxdeploy.runtime.wire.muster import Muster, MusterReader
@@ -46,7 +47,8 @@ class Link:
 class Assembly:
     """Who is here: *links* by rank, *roster* with the reasons why others are not.
 
-    *refusals* holds, by rank, why it does not belong to this group although it answered.
+    *refusals* holds, by rank, why it does not belong to this group although it answered; *verdict*
+    says whether rank 0's is final.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Assembly:
             prefer_local(listener)
         self.links: Dict[int, Link] = {}
         self.refusals: Dict[int, HandshakeRefused] = {}
+        self.verdict = Verdict(secrets.own.plan, limits.refused_s)
         self.roster = Roster(())
         self.strangers = 0
         self._meetings: List[Meeting] = []
@@ -192,7 +195,7 @@ class Assembly:
         elif done is Met.DONE:
             self._link(meeting)
         elif isinstance(done, HandshakeRefused):
-            self._refused(meeting, done)
+            self._refused(meeting, done, now)
             self._drop(meeting, str(done), now)
         elif isinstance(done, str):
             self._drop(meeting, done, now)
@@ -234,7 +237,7 @@ class Assembly:
         self.roster.came(rank, address)
         self.refusals.pop(rank, None)
 
-    def _refused(self, meeting: Meeting, error: HandshakeRefused) -> None:
+    def _refused(self, meeting: Meeting, error: HandshakeRefused, now: float) -> None:
         """Remember why a rank that answered is not in the group."""
         self._notice(f"{meeting.address}: {error}")
         claimed = meeting.dialled
@@ -242,6 +245,8 @@ class Assembly:
             claimed = meeting.peer.rank
         if claimed in self._awaited or claimed in self._dials:
             self.refusals[claimed] = error
+        if meeting.dialled == 0:
+            self.verdict.refused(error, meeting.peer if meeting.known else None, now)
 
     def _drop(self, meeting: Meeting, reason: str, now: float) -> None:
         self._meetings.remove(meeting)

@@ -54,8 +54,9 @@ class Joining:
     def run(self, deadline: float, seconds: float) -> Formed:
         """Return the links of the group.
 
-        Raises, at the *deadline*, HandshakeRefused where a missing rank was refused, else
-        JoinTimeout; at any time PeerLost where a rank is lost the moment the group has formed.
+        Raises HandshakeRefused where rank 0 keeps refusing this rank, or at the *deadline* where a
+        missing rank was refused, else JoinTimeout; at any time PeerLost where a rank is lost the
+        moment the group has formed.
         """
         assembly = self._assembly
         assembly.start()
@@ -69,8 +70,7 @@ class Joining:
                     told = missing
                     self._onlooker.missing(told)
                 now = time.monotonic()
-                if now >= deadline:
-                    self._raise_late(seconds)
+                self._hope(now, deadline, seconds)
                 for rank, link in assembly.turn(now, deadline):
                     self._hear(rank, link)
                 self._go_on()
@@ -85,6 +85,13 @@ class Joining:
     def close(self) -> None:
         """Stop listening and dialling; links handed out are not touched."""
         self._assembly.close()
+
+    def _hope(self, now: float, deadline: float, seconds: float) -> None:
+        """Raise where waiting any longer is of no use."""
+        if self._assembly.verdict.final is not None:
+            raise self._assembly.verdict.final
+        if now >= deadline:
+            self._raise_late(seconds)
 
     def _missing(self) -> Dict[int, str]:
         """Return who is missing here or, as it last said, at rank 0, and why."""

@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
@@ -15,6 +16,7 @@ import pytest
 
 from rlxdeploy.runtime.errors import JoinTimeout, RefusedError, SettingsError
 from rlxdeploy.runtime.group import ProcessGroup
+from rlxdeploy.runtime.keyfile import read_key
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.congestion import is_here
 from rlxdeploy.runtime.node import Node
@@ -30,13 +32,19 @@ from tests.runtime.cluster import (
 )
 
 Join = Callable[..., Any]
-QUICK = Limits(hello_s=0.3, dial_s=0.5)
+QUICK = Limits(hello_s=0.3, dial_s=0.5, refused_s=0.5)
 
 
 @pytest.fixture
 def key_file(tmp_path: Path) -> Path:
-    path = tmp_path / "key"
+    return new_key(tmp_path / "key")
+
+
+def new_key(path: Path, mode: int = 0o600) -> Path:
+    """Return *path* as the file of a fresh key."""
+    path.touch(mode)
     path.write_text(os.urandom(32).hex())
+    path.chmod(mode)
     return path
 
 
@@ -119,14 +127,61 @@ def test_ranks_of_another_world_are_refused_on_both_ends() -> None:
 
 def test_ranks_with_different_keys_are_refused_on_both_ends(tmp_path: Path) -> None:
     """Neither learns the other's key, both name the setting."""
-    files = [tmp_path / "one", tmp_path / "two"]
-    for path in files:
-        path.write_text(os.urandom(32).hex())
+    files = [new_key(tmp_path / "one"), new_key(tmp_path / "two")]
     zero, one = refused({"RLX_KEY_FILE": str(files[0])}, RLX_KEY_FILE=str(files[1]))
 
     assert isinstance(zero, WrongKey)
     assert isinstance(one, WrongKey)
     assert "RLX_KEY_FILE" in str(one)
+
+
+@pytest.mark.parametrize("topology", ["mesh", "star"])
+def test_a_rank_with_another_key_gives_up_soon_and_the_group_forms_without_it(
+    tmp_path: Path, key_file: Path, topology: str
+) -> None:
+    """Rank 0 keeps refusing it: it ends long before the deadline, the others go on waiting."""
+    peers = peers_on(fresh_host(), 3)
+    right = {"RLX_KEY_FILE": str(key_file)}
+    wrong = {"RLX_KEY_FILE": str(new_key(tmp_path / "wrong"))}
+    with ThreadPoolExecutor() as pool:
+        early = [pool.submit(node(peers, rank, topology, **right).connect) for rank in (0, 1)]
+        with pytest.raises(WrongKey) as caught:
+            node(peers, 2, topology, **{**wrong, "RLX_JOIN_TIMEOUT": "3600"}).connect()
+        late = node(peers, 2, topology, **right).connect()
+        groups = [*(each.result() for each in early), late]
+
+    assert caught.value.exit_code == 78
+    working(groups)
+
+
+@pytest.mark.parametrize("topology", ["mesh", "star"])
+def test_where_rank_0_has_another_key_the_others_give_up_soon(
+    tmp_path: Path, key_file: Path, topology: str
+) -> None:
+    """Without rank 0 there is no group; rank 0 itself, which is dialled, waits for better ones."""
+    peers = peers_on(fresh_host(), 3)
+    wrong = new_key(tmp_path / "wrong")
+    keys = [wrong, key_file, key_file]
+    told = [{"RLX_KEY_FILE": str(key), "RLX_JOIN_TIMEOUT": "3600"} for key in keys]
+    told[0]["RLX_JOIN_TIMEOUT"] = "4"
+    zero, one, two = joined([node(peers, rank, topology, **told[rank]) for rank in range(3)])
+
+    assert isinstance(one, WrongKey)
+    assert isinstance(two, WrongKey)
+    assert isinstance(zero, (WrongKey, JoinTimeout))
+
+
+def test_an_older_rank_0_is_waited_for(key_file: Path, tmp_path: Path) -> None:
+    """Its plan differs, so that it is about to be replaced: who it refuses asks until it is."""
+    peers = peers_on(fresh_host(), 2)
+    old = {"RLX_PLAN": "old", "RLX_KEY_FILE": str(new_key(tmp_path / "old"))}
+    new = {"RLX_KEY_FILE": str(key_file)}
+    longer_than_a_refusal = {"RLX_JOIN_TIMEOUT": str(3 * QUICK.refused_s)}
+    with ThreadPoolExecutor() as pool:
+        one = pool.submit(node(peers, 1, **new).connect)
+        with pytest.raises(RefusedError):
+            node(peers, 0, **old, **longer_than_a_refusal).connect()
+        working([node(peers, 0, **new).connect(), one.result()])
 
 
 def test_a_rank_without_a_key_is_refused_by_one_with(key_file: Path) -> None:
@@ -234,7 +289,7 @@ def test_off_loopback_a_key_or_a_word_is_needed(key_file: Path) -> None:
 @pytest.mark.parametrize("text", ["", "abc", "zz" * 32])
 def test_a_key_file_without_a_key_is_refused(tmp_path: Path, text: str) -> None:
     """The error names the variable and the file, not what is in it."""
-    path = tmp_path / "key"
+    path = new_key(tmp_path / "key")
     path.write_text(text)
 
     with pytest.raises(SettingsError) as caught:
@@ -242,6 +297,39 @@ def test_a_key_file_without_a_key_is_refused(tmp_path: Path, text: str) -> None:
 
     assert caught.value.variable == "RLX_KEY_FILE"
     assert str(path) in str(caught.value)
+
+
+# By owner: root may let a group of its choice read what is root's, as systemd's credentials are.
+MODES: Dict[str, Tuple[int, int, bool]] = {
+    "the owner's alone": (1000, 0o600, True),
+    "read-only": (1000, 0o400, True),
+    "the group may read": (1000, 0o640, False),
+    "all may read": (1000, 0o644, False),
+    "root lets a group read": (0, 0o440, True),
+    "root lets a group write": (0, 0o660, False),
+    "root lets all read": (0, 0o604, False),
+}
+
+
+@pytest.mark.parametrize(("owner", "mode", "good"), MODES.values(), ids=MODES.keys())
+def test_a_key_that_others_can_read_is_refused(
+    tmp_path: Path,
+    owner: int,
+    mode: int,
+    good: bool,  # noqa: FBT001 - a case
+) -> None:
+    """Before anything is sent, with the command that mends it."""
+    path = new_key(tmp_path / "key", mode)
+    if os.getuid() == 0:
+        os.chown(path, owner, -1)
+    elif owner == 0:
+        pytest.skip("only root can give a file to root")
+
+    if good:
+        assert len(read_key(path)) == 32
+        return
+    with pytest.raises(SettingsError, match=f"mode {mode:04o}.*chmod 600 {path}"):
+        read_key(path)
 
 
 def test_connections_within_a_host_are_not_paced() -> None:
