@@ -141,9 +141,9 @@ CASES = {
     "a jump host that lets nobody in": Case(
         TARGET + "  ProxyJump gw\nHost gw\n  Port {gw}\n  IdentityFile {folder}/k4\n"
     ),
-    "proxy command": Case(TARGET + "  ProxyCommand {python} {folder}/relay.py %h %p\n"),
+    "proxy command": Case(TARGET + "  ProxyCommand {relay} %h %p\n"),
     "proxy command that is a pipeline": Case(
-        TARGET + "  ProxyCommand {python} {folder}/relay.py %h %p | cat\n"
+        TARGET + "  ProxyCommand {relay} %h %p | cat\n"
     ),
     "proxy command by ssh": Case(
         TARGET + "  ProxyCommand ssh -F {folder}/config -W [%h]:%p gw\n" + GATES

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ from rlxdeploy.edge.ssh.overrides import Overrides
 from rlxdeploy.errors import HostError
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.vocabulary import SshClient
+from tests.edge.ssh.relay import relay
 from tests.edge.ssh.sshd import SSHD, Login, Sshd, Visits, make_key, public_line, running_sshd
 from tests.fleet.ssh_cases import CASES, TAIL, Case
 
@@ -26,18 +26,6 @@ OPTIONS_MATTER = (
     *("a chain overrides the last hop's own jump", "proxy command by ssh"),
     *("an unknown host key", "a jump host that lets nobody in"),
 )
-
-RELAY = """
-import socket, sys, threading, os
-peer = socket.create_connection((sys.argv[1], int(sys.argv[2])))
-def pump(read, write, end):
-    while piece := read(65536):
-        write(piece)
-    end()
-back = lambda: pump(peer.recv, lambda p: os.write(1, p), lambda: os._exit(0))
-threading.Thread(target=back, daemon=True).start()
-pump(lambda n: os.read(0, n), peer.sendall, lambda: peer.shutdown(socket.SHUT_WR))
-"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +58,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         names = {server.name: str(server.port) for server in (target, gw, gw2)}
         lay_out(folder, (target, gw, gw2), names)
         stack.enter_context(running_agent(folder, keys[:4]))
-        yield Lab(folder, visits, {**names, "folder": str(folder), "python": sys.executable})
+        yield Lab(folder, visits, {**names, "folder": str(folder), "relay": relay(folder)})
 
 
 def lay_out(folder: Path, servers: tuple[Sshd, ...], ports: Mapping[str, str]) -> None:
@@ -78,7 +66,6 @@ def lay_out(folder: Path, servers: tuple[Sshd, ...], ports: Mapping[str, str]) -
     target = servers[0]
     known = "".join(server.known for server in servers)
     files = {
-        "relay.py": RELAY,
         "empty": "",
         "known": known,
         "hashed-known": known,

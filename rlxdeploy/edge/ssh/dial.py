@@ -23,11 +23,43 @@ _SAID = 1024
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
 
 
+class CommandSocket:
+    """A child's stdin and stdout as one socket; that the child closes its stdout is the end.
+
+    One socket for both would stay open for as long as the child listens on its stdin: an `ssh -W`
+    does, after the far end has hung up.
+    """
+
+    def __init__(self) -> None:
+        self._to, self.stdin = socket.socketpair()
+        self._from, self.stdout = socket.socketpair()
+        self._closed = False  # paramiko asks for this name
+
+    def settimeout(self, seconds: float | None) -> None:
+        """Bound each `send` and `recv`, as a socket does."""
+        self._to.settimeout(seconds)
+        self._from.settimeout(seconds)
+
+    def send(self, data: bytes) -> int:
+        """Write what the child takes, see `socket.send`."""
+        return self._to.send(data)
+
+    def recv(self, size: int) -> bytes:
+        """Read what the child has written, see `socket.recv`."""
+        return self._from.recv(size)
+
+    def close(self) -> None:
+        """Hang up on the child."""
+        self._closed = True
+        self._to.close()
+        self._from.close()
+
+
 @dataclass(slots=True)
 class Line:
     """A connected socket, and the ProxyCommand at its other end where there is one."""
 
-    socket: socket.socket
+    socket: socket.socket | CommandSocket
     _child: subprocess.Popen[bytes] | None = None
     _stderr: IO[bytes] | None = field(default=None, repr=False)
 
@@ -43,6 +75,17 @@ class Line:
     @property
     def is_command(self) -> bool:
         return self._child is not None
+
+    def has_failed(self) -> bool:
+        """Tell whether the ProxyCommand, its stdout closed, ended with a status but 0.
+
+        One that lives on, as an `ssh -W` does, has done its part: the far end hung up.
+        """
+        if self._child is None:
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            return self._child.wait(_LAST_WORDS_S) != 0
+        return False
 
     def close(self) -> None:
         """Hang up, and end the ProxyCommand with all it started."""
@@ -77,14 +120,14 @@ def dial(hop: Hop, patience: float, deadline: float) -> Line:
 
 def dial_command(command: str) -> Line:
     """Return a line to what *command* connects to, run by the user's shell as ssh does."""
-    ours, theirs = socket.socketpair()
+    ours = CommandSocket()
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the line
     shell = os.environ.get("SHELL") or "/bin/sh"
     try:
         child = subprocess.Popen(  # noqa: S603  # ProxyCommand is a shell command by definition
             [shell, "-c", f"exec {command}"],
-            stdin=theirs.fileno(),
-            stdout=theirs.fileno(),
+            stdin=ours.stdin.fileno(),
+            stdout=ours.stdout.fileno(),
             stderr=stderr,
             start_new_session=True,
             env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},
@@ -94,7 +137,8 @@ def dial_command(command: str) -> Line:
         stderr.close()
         raise ProxyFailed(command, str(error)) from error
     finally:
-        theirs.close()
+        ours.stdin.close()
+        ours.stdout.close()
     return Line(ours, child, stderr)
 
 

@@ -13,8 +13,6 @@ from functools import partial
 
 from fabric import Config, Connection
 from paramiko import (
-    ChannelException,
-    IncompatiblePeer,
     PKey,
     SSHClient,
     SSHConfig,
@@ -25,13 +23,11 @@ from rlxdeploy.edge.session import Session
 from rlxdeploy.edge.ssh.authentication import KeyAuthentication
 from rlxdeploy.edge.ssh.channel import ChannelSession, hung_up_at
 from rlxdeploy.edge.ssh.dial import Line, dial
+from rlxdeploy.edge.ssh.fabric_failure import why_it_failed
 from rlxdeploy.edge.ssh.failure import (
     Broken,
     ConnectFailure,
     ForwardingRefused,
-    LostBeforeBanner,
-    NoAgreement,
-    ProxyFailed,
 )
 from rlxdeploy.edge.ssh.identities import Agent, offers
 from rlxdeploy.edge.ssh.keepalive import keep_alive
@@ -153,7 +149,9 @@ class FabricClient:
             link.close()
             raise
         except (SSHException, EOFError, OSError) as error:
-            reason = _reason(link, before, error)
+            transport = link.connection.client.get_transport()
+            through = before.hop.alias if before else ""
+            reason = why_it_failed(transport, link.line, link.hop, through, error)
             link.close()
             raise reason from error
         keep_alive(link.connection.transport, self.terms.keepalive(link.hop))
@@ -174,31 +172,3 @@ class _HostKeyCheck:
 def public_of(key: PKey) -> PublicKey:
     """Return paramiko's key as ours."""
     return from_blob(key.asbytes())
-
-
-def _reason(link: FabricLink, before: FabricLink | None, error: Exception) -> Exception:
-    """Return what *error* means, told by how far the transport had come."""
-    transport = link.connection.client.get_transport()
-    if transport is None:
-        through = before.hop.alias if before else ""
-        why = error.text if isinstance(error, ChannelException) else str(error)
-        return ForwardingRefused(through, why)
-    if not transport.remote_version:
-        return _before_banner(link, error)
-    if isinstance(error, IncompatiblePeer):
-        return NoAgreement(str(error))
-    doing = "log in" if transport.initial_kex_done else "exchange keys"
-    return Broken(doing, "no answer in time" if transport.is_active() else str(error))
-
-
-def _before_banner(link: FabricLink, error: Exception) -> Exception:
-    """Tell a server that hangs up from one that says nothing: paramiko keeps that as context."""
-    causes = (error, error.__context__)
-    if any(isinstance(cause, (EOFError, ConnectionError)) for cause in causes):
-        if link.line and link.line.is_command:
-            return ProxyFailed(link.hop.resolved.proxy_command, link.line.said)
-        return LostBeforeBanner()
-    is_late = link.connection.client.get_transport().is_active() or any(
-        isinstance(cause, TimeoutError) for cause in causes
-    )
-    return Broken("wait for the SSH banner", "no answer in time" if is_late else str(error))

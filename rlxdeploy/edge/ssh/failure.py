@@ -78,15 +78,20 @@ class AuthenticationFailed(ConnectFailure):
 
 @dataclass(eq=False)
 class LostBeforeBanner(ConnectFailure):
-    """The server hung up before it said who it is, as one over MaxStartups does: try again."""
+    """The server hung up before it said who it is, as one over MaxStartups does: try again.
+
+    *said* is what came in place of a banner, *command* the ProxyCommand that led there.
+    """
 
     said: str = ""
+    command: str = ""
 
     def told(self, host: str, hop: Hop) -> tuple[str, str]:
         """Say what came in place of a banner."""
         del host, hop
         why = "it hung up before the SSH banner" + (f" ({self.said})" if self.said else "")
-        return why, "its sshd may be at MaxStartups, or be no sshd"
+        through = f"; the ProxyCommand is {self.command!r}" if self.command else ""
+        return why, f"its sshd may be at MaxStartups, or be no sshd{through}"
 
 
 @dataclass(eq=False)

@@ -37,6 +37,12 @@ _NOT_LET_IN = re.compile(
 )
 _NO_MATCH = re.compile(r"^Unable to negotiate .*?: (?P<why>no matching .*)$", re.MULTILINE)
 _FORWARDING = re.compile(r"(?:stdio forwarding failed|open failed: (?P<why>.*))")
+# What ssh says of a server that hangs up before its banner, and of nothing else.
+_HANGUP = re.compile(
+    r"(?:kex|ssh)_exchange_identification: (?:read: |write: )?"
+    r"(?:Connection (?:closed|reset) by|Broken pipe).*"
+    r"|(?:banner exchange: )?Connection (?:closed|reset|to)(?: by)? .* port \d+.*"
+)
 _ESTABLISHED = "debug1: Connection established."
 _BANNER = "debug1: Remote protocol version"
 _LATE = "timed out"
@@ -53,12 +59,13 @@ def why_it_failed(
     """Return what *log* says about *hop*, reached through *before*; *known* are its known keys."""
     log = log.replace("\r", "")
     tellers: tuple[Callable[[], ConnectFailure | None], ...] = (
+        lambda: None if before else _behind_command(log, hop.resolved.proxy_command),
         lambda: _rejected(log, known),
         lambda: _not_let_in(log, hop),
         lambda: _negotiated(log),
         lambda: _forwarded(log, before),
         lambda: _connected(log),
-        lambda: _lost(log, hop, before),
+        lambda: _lost(log, before),
     )
     for tell in tellers:
         if failure := tell():
@@ -71,6 +78,12 @@ def why_it_ended(log: str, keepalive: Keepalive) -> str:
     if _SILENT.search(log):
         return str(keepalive)
     return _last_words(log) or "the OpenSSH client ended without a word"
+
+
+def is_hangup(said: str) -> bool:
+    """Tell whether an ssh that is a ProxyCommand says only that a server hung up on it so early."""
+    lines = said.replace("\r", "").splitlines()
+    return bool(lines) and all(map(_HANGUP.fullmatch, lines))
 
 
 def _rejected(log: str, known: Sequence[KnownKey]) -> KeyRejected | None:
@@ -107,13 +120,24 @@ def _forwarded(log: str, before: Hop | None) -> ForwardingRefused | None:
     return ForwardingRefused(before.alias, found["why"] or "refused") if found and before else None
 
 
-def _lost(log: str, hop: Hop, before: Hop | None) -> ConnectFailure | None:
-    """Tell what ended before the server said who it is; a timeout is none of that."""
-    if _BANNER in log or _LATE in log:
+def _behind_command(log: str, command: str) -> ConnectFailure | None:
+    """Tell what ended before the banner behind a ProxyCommand, whose words are in *log* too.
+
+    Should the command be an ssh itself, its words are of another host than ours.
+    """
+    if not command or _BANNER in log or _LATE in log:
         return None
-    if hop.resolved.proxy_command and before is None:
-        return ProxyFailed(hop.resolved.proxy_command, _last_words(log))
-    return LostBeforeBanner(_last_words(log)) if before or _ESTABLISHED in log else None
+    words = [line for line in _words(log) if not _HANGUP.fullmatch(line)]
+    if words:
+        return ProxyFailed(command, "; ".join(words[-_LAST_LINES:]))
+    return LostBeforeBanner(_last_words(log), command)
+
+
+def _lost(log: str, before: Hop | None) -> LostBeforeBanner | None:
+    """Tell what ended before the server said who it is; a timeout is none of that."""
+    if _BANNER in log or _LATE in log or not (before or _ESTABLISHED in log):
+        return None
+    return LostBeforeBanner(_last_words(log))
 
 
 def _connected(log: str) -> Broken | None:
@@ -122,7 +146,9 @@ def _connected(log: str) -> Broken | None:
 
 
 def _last_words(log: str) -> str:
-    lines = [
-        line for line in log.splitlines() if line and not line.startswith(("debug", "OpenSSH"))
-    ]
-    return "; ".join(lines[-_LAST_LINES:])
+    return "; ".join(_words(log)[-_LAST_LINES:])
+
+
+def _words(log: str) -> list[str]:
+    lines = log.splitlines()
+    return [line for line in lines if line and not line.startswith(("debug", "OpenSSH"))]

@@ -1,10 +1,8 @@
 """Sessions by fabric, against a server in this process."""
 
 import socket
-import sys
 import threading
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -13,6 +11,7 @@ from rlxdeploy.errors import HostError, Refused, Unreachable, Untrusted
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.vocabulary import HostKeys
 from tests.edge.ssh.conftest import HOST, Site, everything, soon
+from tests.edge.ssh.relay import relay
 from tests.edge.ssh.server import drop_it, serving
 from tests.edge.ssh.sshd import listening, make_key, public_line
 
@@ -82,25 +81,12 @@ def test_hosts_behind_a_bastion_share_its_connection(site: Site) -> None:
         assert len(inner.connections) == 8
 
 
-TUNNEL = """\
-import socket, sys, threading
-far = socket.create_connection(("127.0.0.1", int(sys.argv[1].rsplit("-")[-1])))
-def back():
-    while data := far.recv(65536):
-        sys.stdout.buffer.write(data); sys.stdout.buffer.flush()
-threading.Thread(target=back, daemon=True).start()
-while data := sys.stdin.buffer.raw.read(65536):
-    far.sendall(data)
-"""
-
-
 def test_two_aliases_of_one_name_reach_their_own_servers(site: Site) -> None:
     """A ProxyCommand with `%n` leads each alias elsewhere; neither is given the other's link."""
-    (site.folder / "tunnel.py").write_text(TUNNEL)
     other = site.folder / "other"
     other.mkdir()
     with serving(site.folder, site.authorized) as one, serving(other, site.authorized) as two:
-        way = f"{sys.executable} {site.folder}/tunnel.py %n"
+        way = f"{relay(site.folder)} 127.0.0.1 %n"
         site.configured(f"Host gpu-*\n  HostName localhost\n  ProxyCommand {way}\n")
         keys = (f"localhost {server.host_key}\n" for server in (one, two))
         site.known.write_text("".join(keys))
@@ -226,43 +212,6 @@ def test_accept_new_remembers_whom_it_meets(site: Site) -> None:
         assert site.known.read_text() == server.known
         with site.hosts() as hosts:
             hosts.open(HOST, soon()).close()
-
-
-def test_a_server_that_hangs_up_before_its_banner_is_tried_again(site: Site) -> None:
-    """What MaxStartups does to a connection costs a moment, not the host."""
-    turned_away: list[bytes] = []
-
-    with serving(site.folder, site.authorized) as server:
-
-        def door(connection: socket.socket) -> None:
-            if len(turned_away) < 2:
-                turned_away.append(connection.recv(0))
-                return
-            threading.Thread(target=splice, args=(connection.dup(), server.port)).start()
-
-        with listening(door) as port:
-            site.to(port, "  HostKeyAlias door\n")
-            site.known.write_text(f"door {server.host_key}\n")
-            with site.hosts() as hosts, hosts.open(HOST, soon()) as session:
-                session.send(framed("echo in"), soon())
-                assert everything(session) == b"in\n"
-    assert len(turned_away) == 2
-
-
-def splice(client: socket.socket, port: int) -> None:
-    """Join *client* to a local port until either hangs up."""
-    with client, socket.create_connection(("127.0.0.1", port)) as server:
-
-        def pump(source: socket.socket, sink: socket.socket) -> None:
-            with suppress(OSError):
-                while piece := source.recv(65536):
-                    sink.sendall(piece)
-                sink.shutdown(socket.SHUT_WR)
-
-        back = threading.Thread(target=pump, args=(server, client))
-        back.start()
-        pump(client, server)
-        back.join(10)
 
 
 def test_a_server_that_says_nothing_costs_the_timeout(site: Site) -> None:
