@@ -1,0 +1,107 @@
+"""A controller that is killed on hosts of three releases: they come to one release by themselves.
+
+The short form kills once in each stage, on this machine alone, in tests/cli; `make soak` kills at
+50 instants that a seed draws, at least five in each stage, and prints what docs/soak.md quotes.
+"""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fleet.harness.fleet import Fleet
+from tests.fleet.trial import Trial, kill, tell
+
+SEED = 7
+KILLS = 50
+IN_EACH = 5
+STAGES = ("survey", "preflight", "stage", "go", "join", "confirm")
+_LATEST_S = 60.0
+
+pytestmark = pytest.mark.timeout(400, func_only=True)
+
+
+@pytest.fixture
+def trial(fleet: Fleet) -> Iterator[Trial]:
+    with fleet.lend(3) as hosts:
+        yield Trial(fleet, hosts, "killed")
+
+
+def stage_of(trial: Trial, run: str) -> str:
+    """Return the stage of the apply that came after *run*, by its journal."""
+    events = trial.events()
+    if events[-1]["run"] == run:
+        return "survey"
+    stages = [event["stage"] for event in events if event["event"] == "stage"]
+    did = {event["did"] for event in events if event["event"] == "host"}
+    if events[-1]["event"] == "end":
+        return "end"
+    if "joined" in stages:
+        return "confirm"
+    if "join" in stages:
+        return "join"
+    if "told to go" in did:
+        return "go"
+    return "preflight" if stages[-1:] == ["preflight"] else "stage"
+
+
+class Lengths:
+    """How long each stage takes here, learned from the runs so far."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(STAGES, 0.0)
+
+    def learn(self, trial: Trial) -> None:
+        """Take in a whole run."""
+        trial.write()
+        run, began = trial.events()[-1]["run"], time.monotonic()
+        process = trial.start()
+        stage, since = "survey", began
+        while process.poll() is None:
+            now = stage_of(trial, run)
+            if now != stage:
+                if stage in self.seconds:
+                    self.seconds[stage] = time.monotonic() - since
+                stage, since = now, time.monotonic()
+            time.sleep(0.002)
+        process.communicate()
+
+
+def killed_in(trial: Trial, wanted: str, after: float) -> str:
+    """Start an apply, kill it so many seconds into a stage; return the stage that it was in."""
+    run = trial.events()[-1]["run"]
+    process = trial.start()
+    deadline = time.monotonic() + _LATEST_S
+    while stage_of(trial, run) != wanted and process.poll() is None:
+        assert time.monotonic() < deadline, wanted
+        time.sleep(0.001)
+    time.sleep(after)
+    kill(process)
+    return stage_of(trial, run)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_a_controller_killed_at_any_instant_leaves_one_release(
+    trial: Trial, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No controller any more: one release id on all hosts, the group READY with equal digests."""
+    lengths = Lengths()
+    lengths.learn(trial)
+    draw = random.Random(SEED)  # noqa: S311 - the same instants in every run
+    killed: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    while killed.total() < KILLS or any(killed[stage] < IN_EACH for stage in STAGES):
+        wanted = STAGES[killed.total() % len(STAGES)]
+        old = trial.standings()[0].current
+        trial.write()
+        after = draw.uniform(0, 0.8 * lengths.seconds[wanted])
+        stage = killed_in(trial, wanted, after)
+        stood = trial.settle()
+        killed[stage] += 1
+        outcomes["old" if stood == old else "new"] += 1
+        tell(capsys, f"{killed.total():3} {wanted} + {after:.3f} s: killed in {stage}, {stood}")
+        trial.finish()
+    tell(capsys, f"{killed.total()} kills: {dict(killed)}; then {dict(outcomes)}")
