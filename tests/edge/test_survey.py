@@ -161,14 +161,33 @@ def test_a_profile_that_prints_only_makes_the_host_noisy() -> None:
     assert ask(Enquiry("demo")).platform.noise == ""
 
 
+# Speaks the user's language as gettext and libc choose it: LANGUAGE before all but the locale C.
+POLYGLOT = r"""
+tongue=${LC_ALL:-${LC_MESSAGES:-$LANG}}
+case $tongue in C | POSIX) ;; *) tongue=${LANGUAGE:-$tongue} ;; esac
+echo "$tongue" >>"$TONGUES"
+case $tongue in
+C) echo "Filesystem 1024-blocks Used Available Capacity Mounted on"; echo "/dev/sda1 9 2 7 23% /" ;;
+*) echo "Dateisystem 1024-Blöcke Benutzt"; echo "/dev/sda1 9 Blöcke, 7,0 frei, eingehängt auf /" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS.keys())
 @pytest.mark.parametrize("language", ["de_DE.UTF-8", "zh_CN.UTF-8", "tr_TR.UTF-8"])
-def test_the_hosts_language_changes_nothing(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tools that would answer in another language are asked in C's."""
+def test_every_tool_is_asked_in_cs_language(
+    language: str, shell: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that follows the user's locale in all its variables answers in C's, and is read."""
+    program(tmp_path / "bin", "df", POLYGLOT)
+    monkeypatch.setenv("TONGUES", str(tmp_path / "tongues"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     for name in ("LANG", "LC_ALL", "LC_MESSAGES", "LANGUAGE"):
         monkeypatch.setenv(name, language)
-    facts = ask(Enquiry("demo", folders=("/",)))
+    facts = ask(Enquiry("demo", folders=("/",)), over(*shell))
 
-    assert facts.hardware.disk_free["/"] > 0
+    assert (tmp_path / "tongues").read_text(encoding="utf-8").split() == ["C"]
+    assert facts.hardware.disk_free == {"/": 7 << 10}
     assert facts.unanswered == ()
 
 

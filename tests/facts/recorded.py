@@ -7,7 +7,7 @@ from typing import Any
 
 from rlxdeploy.facts.question import Answer, Answers
 
-_CASES = Path(__file__).with_name("cases")
+FOLDER = Path(__file__).with_name("cases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Case:
 
 
 def cases(tool: str) -> list[Case]:
-    return [_case(path) for path in sorted((_CASES / tool).glob("*.toml"))]
+    return [_case(path) for path in sorted((FOLDER / tool).glob("*.toml"))]
 
 
 def _case(path: Path) -> Case:
