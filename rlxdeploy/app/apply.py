@@ -9,6 +9,7 @@ from typing import Self
 from rlxdeploy.app.circumstances import whoami
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned
+from rlxdeploy.app.preflight import checked
 from rlxdeploy.app.run import MILESTONES, HostState, Run
 from rlxdeploy.app.say import Doing, Say
 from rlxdeploy.edge.apply import Carried, Manner, carried_out
@@ -20,6 +21,7 @@ from rlxdeploy.facts.ranks import ALIVE_S, RankState, state_of
 from rlxdeploy.facts.views import blindness, is_proven
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Plan, RankRow
+from rlxdeploy.model.preflight import Matrix
 from rlxdeploy.model.record import HostRecord, Record
 from rlxdeploy.model.survey import RankSeen, Survey
 from rlxdeploy.model.vocabulary import Launch
@@ -33,7 +35,8 @@ class Applied:
     *went* tells whether any host was changed; *failed* are the hosts that were not changed as
     planned; *watched* is how the join ended, None where it was not waited for.  *back* is what each
     host has come to where the hosts were told to go back, and *again* how the group that was there
-    before has formed, None where there was none.
+    before has formed, None where there was none.  *preflight* is what came of trying the links,
+    None where nobody did.
     """
 
     plan: Plan
@@ -42,10 +45,17 @@ class Applied:
     watched: Watched | None = None
     back: Mapping[str, HostState] = field(default_factory=dict)
     again: Watched | None = None
+    preflight: Matrix | None = None
 
     @property
     def ok(self) -> bool:
-        return not self.failed and (self.watched is None or self.watched.ok)
+        joined = self.watched is None or self.watched.ok
+        return not self.failed and joined and self.can_form
+
+    @property
+    def can_form(self) -> bool:
+        """Whether no preflight has shown that the group cannot form."""
+        return self.preflight is None or self.preflight.ok
 
     @property
     def failed_hosts(self) -> frozenset[str]:
@@ -64,9 +74,12 @@ class Applied:
         )
 
 
-def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> Applied:
+def apply_job(
+    planned: Planned, lab: Lab, say: Say, run: Run | None = None, *, preflight: bool = True
+) -> Applied:
     """Carry *planned* out on every host, or on none: one that fails takes all of them back.
 
+    With *preflight* every link is tried first, and one that fails leaves all hosts as they are.
     Failures of hosts and ranks are in the answer; raises RecordError where the record, the journal
     or the job's key beside the inventory cannot be written.
     """
@@ -76,6 +89,10 @@ def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> A
         watched = None if whole else join(plan, Survey({}), lab, say)
         return Applied(plan, went=False, failed=planned.failed, watched=watched)
     run = run or begin("apply", plan, Path(planned.compiled.loaded.path))
+    matrix = checked(planned, lab, say, run) if preflight else None
+    if matrix and not matrix.ok:
+        run.end("failed", planned.failed)
+        return Applied(plan, went=False, failed=planned.failed, preflight=matrix)
     records = _Records.of(planned)
     records.begin()
     how = manner("apply", plan, lab, say, run)
@@ -84,7 +101,8 @@ def apply_job(planned: Planned, lab: Lab, say: Say, run: Run | None = None) -> A
             applied = settled(plan, survey, carried, Voice(lab, say, run))
     finally:
         records.end(run)
-    applied = replace(applied, failed={**planned.failed, **applied.failed})
+    failed = {**planned.failed, **applied.failed}
+    applied = replace(applied, failed=failed, preflight=matrix)
     run.end("done" if applied.ok else "failed", applied.failed_hosts)
     return applied
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -38,6 +39,14 @@ from rlxdeploy.errors import UsageError
 
 app = typer.Typer()
 
+Preflight = Annotated[
+    bool,
+    typer.Option(
+        "--preflight/--no-preflight",
+        help="Try every link between ranks first, where PEERS or WORLD change.",
+    ),
+]
+
 
 @app.command("apply")
 def apply_command(
@@ -55,6 +64,7 @@ def apply_command(
     forks: Forks = None,
     yes: Yes = False,
     diff: ShowDiff = None,
+    preflight: Preflight = True,
     as_json: Json = False,
 ) -> int:
     """Bring the hosts to what the inventory says, and the ranks into one group.
@@ -72,7 +82,7 @@ def apply_command(
     wish = Wish(join_timeout, adopt, scope=scope_of(limit, exclude))
     resume = f"rlxdeploy apply {request.inventory}"
     with in_good_order(screen, resume) as watch, Lab(forks=forks) as lab:
-        manner = Manner(wish, yes, diff, watch)
+        manner = Manner(wish, yes, diff, watch, preflight)
         applied = _apply(request, lab, screen, manner)
     if as_json:
         screen.document(applied_document(applied, "apply"))
@@ -89,6 +99,7 @@ class Manner:
     yes: bool
     diff: bool | None
     watch: Watch
+    preflight: bool
 
 
 def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> Applied:
@@ -101,7 +112,7 @@ def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> Applie
         path = Path(planned.compiled.loaded.path)
         manner.watch.run = begin("apply", planned.plan, path)
     with screen.progress() as say:
-        return apply_job(planned, lab, say, manner.watch.run)
+        return apply_job(planned, lab, say, manner.watch.run, preflight=manner.preflight)
 
 
 def _planned(request: Request, lab: Lab, say: Say, wish: Wish) -> Planned:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from rlxdeploy.app.apply import Applied
 from rlxdeploy.app.run import HostState
 from rlxdeploy.cli.failure import exit_code_of, worst
+from rlxdeploy.cli.matrix import matrix_document, show_matrix
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import columns
 from rlxdeploy.edge.watch import Blamed
@@ -70,6 +71,8 @@ def applied_document(applied: Applied, verb: str) -> dict[str, object]:
 
 def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
     """Print what came of an apply: a success with the results, a failure in full on stderr."""
+    if applied.preflight:
+        show_matrix(screen, applied.preflight)
     if applied.ok:
         for row in applied.unproven:
             screen.tell(_unproven(row), "yellow", failed=True)
@@ -79,7 +82,7 @@ def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
         screen.tell(f"error: {error}", "red", failed=True)
     for blamed in applied.watched.blamed if applied.watched else ():
         _show_blamed(screen, blamed)
-    if applied.failed and not applied.went:
+    if not applied.went and (applied.failed or not applied.can_form):
         screen.tell("Nothing was changed on any host.", "bold", failed=True)
     show_states(screen, applied.back)
     for blamed in applied.again.blamed if applied.again else ():
@@ -93,7 +96,8 @@ def exit_of(applied: Applied) -> int:
         return 0
     if applied.went or applied.watched:
         return SOME_FAILED
-    return worst([exit_code_of(error) or 1 for error in applied.failed.values()])
+    cannot_form = [] if applied.can_form else [1]
+    return worst([*cannot_form, *(exit_code_of(error) or 1 for error in applied.failed.values())])
 
 
 def _unproven(row: RankRow) -> str:
@@ -152,6 +156,8 @@ def show_states(screen: Screen, states: Mapping[str, HostState]) -> None:
 
 def _carried(applied: Applied, verb: str) -> str:
     job = applied.plan.job
+    if not applied.can_form:
+        return f"{job}: the group cannot form like this."
     if applied.ok:
         return f"{job}: {_DONE[verb]}." if applied.went else f"{job}: nothing to {verb}."
     return f"{job}: {verb} failed on {len(applied.failed)} of {len(applied.plan.hosts)} hosts."

@@ -1,6 +1,7 @@
 """Who listens on the job's ports: from /proc/net/tcp by way of the socket's inode, without `ss`."""
 
 import ipaddress
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,7 +14,8 @@ from rlxdeploy.model.targets import Enquiry
 NAME = "ports"
 
 # The words are the ports in hexadecimal.  Descriptors are listed only when one of them is held,
-# and a holder's forebears tell whether it is a child of one of our ranks.
+# and a holder's forebears tell whether it is a child of one of our ranks.  A rank of another job of
+# ours says so in its environment, and the mark of that job's apply whose it is.
 _HOLDERS = """\
 wanted=" $* "
 if [ -r /proc/net/tcp ]; then
@@ -25,10 +27,18 @@ if [ -r /proc/net/tcp ]; then
       /^\\/proc\\// { split($1, part, "/"); pid = part[3] }
       $NF == socket { print pid }
     ' | sort -u | while read -r pid; do
-      echo "pid|$pid"
+      echo "pid|$pid"; job=; path=
       tr '\\0\\n' '  ' <"/proc/$pid/cmdline" | sed 's/^/command|/'; echo
       sed 's/^/comm|/' "/proc/$pid/comm"
       sed 's/^/cgroup|/' "/proc/$pid/cgroup"
+      tr '\\0' '\\n' <"/proc/$pid/environ" | sed -n 's/^RLX_JOB=/job|/p; s/^PYTHONPATH=/path|/p' |
+        while IFS='|' read -r tag value; do
+          echo "$tag|$value"
+          case $tag in job) job=$value ;; *) path=$value ;; esac
+          [ -n "$job" ] && [ -n "$path" ] || continue
+          mark=${path%%/store/*}/$job/deployment.json
+          [ -f "$mark" ] && sed 's/^/mark|/' "$mark" && echo
+        done
       up=$pid
       while [ "${up:-0}" -gt 1 ]; do
         echo "forebear|$up"; up=$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$up/status")
@@ -76,7 +86,23 @@ def _holder(lines: Sequence[tuple[str, str]], brand: str, by_pid: dict[int, int]
     if rank is None:
         rank = next((by_pid[pid] for pid in forebears if pid in by_pid), None)
     command = said.get("command", [""])[0].strip() or said.get("comm", [""])[0]
-    return PortHolder(address, port, int(said.get("pid", ["0"])[0]), command, unit, rank)
+    pid = int(said.get("pid", ["0"])[0])
+    return PortHolder(address, port, pid, command, unit, rank, *_job(said, unit))
+
+
+def _job(said: dict[str, list[str]], unit: str) -> tuple[str, str]:
+    """Return the job of ours that a holder belongs to, and its inventory as the host has it.
+
+    A rank has the job in its environment; its unit tells, too, where that cannot be read.
+    """
+    named = re.fullmatch(r"rlx-(.+)@[0-9]+\.service", unit)
+    job = said.get("job", [""])[0] or (named[1] if named else "")
+    try:
+        mark = json.loads(said.get("mark", ["{}"])[0])
+    except ValueError:
+        mark = {}
+    inventory = mark.get("inventory") if isinstance(mark, dict) else None
+    return job, inventory if isinstance(inventory, str) else ""
 
 
 def _endpoint(text: str) -> tuple[str, int]:

@@ -7,7 +7,6 @@ from ipaddress import ip_address
 from rlxdeploy.model.cidr import parse_cidr
 from rlxdeploy.model.locate import KeyPath
 from rlxdeploy.model.resolution import Endpoint
-from rlxdeploy.model.survey import PortHolder
 from rlxdeploy.model.vocabulary import Topology, Wire
 from rlxdeploy.resolve.address import Ask, Rule, Settled, peer_addresses
 from rlxdeploy.resolve.controller import Controller
@@ -117,23 +116,6 @@ def _check_wire(stand: Stand, endpoint: Endpoint, report: Report) -> None:
 def _check_free(stand: Stand, endpoint: Endpoint, report: Report) -> None:
     own = stand.entry.node.bind or endpoint.address
     for holder in stand.facts.holders if stand.facts else ():
-        stranger = holder.rank is None and holder.port == endpoint.port
-        if stranger and _meet(holder.address, own):
-            what = f"{own} port {holder.port} on {stand.machine} is held by {_who(holder)}"
-            remedy = "stop it, or write another port"
-            report.error(_port_key(stand), f"rank {stand.rank}: {what}", remedy)
-
-
-def _meet(held: str, own: str) -> bool:
-    """Tell whether two listeners on *held* and *own* would be in each other's way."""
-    try:
-        addresses = ip_address(held.partition("%")[0]), ip_address(own)
-    except ValueError:
-        return True
-    return addresses[0] == addresses[1] or any(one.is_unspecified for one in addresses)
-
-
-def _who(holder: PortHolder) -> str:
-    who = f"pid {holder.pid}" if holder.pid else "a process of another user"
-    command = f" ({holder.command})" if holder.command else ""
-    return f"{who}{command}" + (f" of unit {holder.unit}" if holder.unit else "")
+        if holder.rank is None and holder.blocks(own, endpoint.port):
+            what = f"{own} port {holder.port} on {stand.machine} is held by {holder}"
+            report.error(_port_key(stand), f"rank {stand.rank}: {what}", holder.remedy)

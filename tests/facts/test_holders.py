@@ -2,6 +2,7 @@
 
 import ipaddress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,9 +45,55 @@ def test_a_unit_of_ours_is_its_rank() -> None:
     )
 
     assert read(text) == (
-        PortHolder("127.0.0.1", 29500, 5, "/usr/bin/python3 -m x", "rlx-demo@1.service", 1),
-        PortHolder("0.0.0.0", 29501, 6, "kthread", "rlx-demo2@1.service", None),  # noqa: S104  # a holder's, not ours
+        PortHolder("127.0.0.1", 29500, 5, "/usr/bin/python3 -m x", "rlx-demo@1.service", 1, "demo"),
+        PortHolder("0.0.0.0", 29501, 6, "kthread", "rlx-demo2@1.service", None, "demo2"),  # noqa: S104  # a holder's, not ours
     )
+
+
+OTHERS = {
+    "its mark tells whose it is": (
+        'job|sweep\npath|/r/rlx/store/0a:/lib\nmark|{"job": "sweep", "inventory": "/lab/s.toml"}\n',
+        "stop it with `rlxdeploy stop /lab/s.toml`, or write another port",
+    ),
+    "its mark cannot be read": (
+        'job|sweep\nmark|{"inven\n',
+        "stop it with `rlxdeploy stop INVENTORY`, or write another port",
+    ),
+    "its mark is of another make": (
+        "job|sweep\nmark|[1]\n",
+        "stop it with `rlxdeploy stop INVENTORY`, or write another port",
+    ),
+    "it is nobody's": ("", "stop it, or write another port"),
+}
+
+
+@pytest.mark.parametrize(("said", "remedy"), OTHERS.values(), ids=OTHERS)
+def test_a_rank_of_another_job_of_ours_can_be_stopped(said: str, remedy: str) -> None:
+    """The way is that job's own inventory; a stranger's process is for its owner to stop."""
+    (holder,) = read(f"held|0100007F:733C 11\npid|5\ncommand|python3 x\n{said}")
+
+    assert (holder.rank, holder.remedy) == (None, remedy)
+    assert str(holder) == "pid 5 (python3 x)" + (" for the job sweep" if said else "")
+
+
+@pytest.mark.parametrize(
+    ("held", "at", "port", "blocks"),
+    [
+        ("0.0.0.0", "10.0.0.1", 1, True),  # noqa: S104 - a holder's
+        ("::", "10.0.0.1", 1, True),
+        ("10.0.0.1", "::", 1, True),
+        ("10.0.0.1", "10.0.0.1", 1, True),
+        ("10.0.0.1", "10.0.0.1", 2, False),
+        ("10.0.0.2", "10.0.0.1", 1, False),
+        ("fe80::1%eth0", "fe80::1", 1, True),
+        ("localhost", "10.0.0.1", 1, True),
+    ],
+)
+def test_a_holder_is_in_the_way_of_its_own_address(
+    held: str, at: str, port: int, *, blocks: bool
+) -> None:
+    """Where either is a wildcard too; an address nobody can read might be any."""
+    assert PortHolder(held, 1).blocks(at, port) is blocks
 
 
 def test_a_child_of_a_supervised_rank_is_that_rank() -> None:

@@ -46,6 +46,11 @@ WRONG = {
         (replace(machine(), holders=(HOLDER,)),),
         "127.0.0.1 port 29500 on local is held by pid 4711 (python old.py) of unit old.service",
     ),
+    "another job of ours on the port": (
+        "[[node]]\n",
+        (replace(machine(), holders=(replace(HOLDER, job="sweep", inventory="/lab/s.toml"),)),),
+        "of unit old.service for the job sweep; stop it with `rlxdeploy stop /lab/s.toml`, or",
+    ),
     "somebody else's address without ssh": (
         '[job]\nsecurity = "none"\n[[node]]\naddr = "10.9.9.9"\n',
         (machine(),),
