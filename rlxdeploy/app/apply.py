@@ -274,13 +274,12 @@ class _Records:
     @classmethod
     def of(cls, planned: Planned) -> Self:
         inventory = Path(planned.compiled.loaded.path)
-        shown = (
+        files = (
             file
             for host in planned.files.hosts.values()
             for file in (*host.released, *host.installed)
-            if not file.secret
         )
-        contents = {file.digest: file.content for file in shown}
+        contents = {one.digest: one.public for one in files if one.public is not None}
         before = read_record(inventory, planned.plan.job)
         group = planned.compiled.resolution.hosts
         left = ((name, part) for name, part in planned.plan.hosts.items() if name not in group)

@@ -32,7 +32,8 @@ def order_for(
 ) -> Order:
     """Return the circumstances of a plan for *loaded* made now, here, by whoever runs this.
 
-    *deployment* is the id where neither the record nor the hosts have one.
+    *deployment* is the id where neither the record nor the hosts have one.  The key for secrets is
+    drawn anew: what stands for one means something within this plan alone.
     """
     record = read_record(Path(loaded.path), loaded.job)
     job = loaded.inventory.job

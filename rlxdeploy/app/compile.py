@@ -1,23 +1,24 @@
 """From an inventory to how its hosts should be: read, survey, resolve, render."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
+from rlxdeploy.app.secrets import fetched, key_of
 from rlxdeploy.app.survey import surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.archive import runtime_archive
 from rlxdeploy.edge.gather import own_templates, shipped_templates, sources
 from rlxdeploy.edge.jobkey import read_key
-from rlxdeploy.edge.record import digest_key, read_record
+from rlxdeploy.edge.record import read_record
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.render.inputs import Inputs
-from rlxdeploy.render.render import has_secrets, render
+from rlxdeploy.render.render import render
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.promote import Promotion
 from rlxdeploy.resolve.resolve import resolve
@@ -37,8 +38,8 @@ class Request:
     templates: Path | None = None
     skip_unreachable: bool = False
     promote: tuple[str, ...] = ()
-
     max_fail: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
@@ -60,8 +61,8 @@ class Compiled:
         return self._rendered[generation]
 
 
-def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
-    """Take *request* as far as its Resolution.
+def compile_job(request: Request, lab: Lab, say: Say, *, with_secrets: bool = False) -> Compiled:
+    """Take *request* as far as its Resolution; only *with_secrets* does anybody need to have them.
 
     Raises InventoryError or CompileError with every finding, and an ExceptionGroup of Unreachable
     where a written host did not answer, and UsageError where no standby is to be promoted; nothing
@@ -69,6 +70,7 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
     """
     loaded = load_to_compile(request.inventory)
     lab.follow(loaded)
+    secrets = fetched(loaded) if with_secrets else None
     loaded, survey = surveyed(loaded, request.survey, lab, say)
     controller = Controller(lab.interpreter, survey.names)
     skip, most = request.skip_unreachable, request.max_fail
@@ -76,15 +78,15 @@ def compile_job(request: Request, lab: Lab, say: Say) -> Compiled:
     resolution = resolve(
         loaded, survey, controller, promotion, skip_unreachable=skip, max_fail=most
     )
-    told = replace(loaded, notices=(*loaded.notices, *safe.notices))
-    inputs = gathered(told, request.templates)
-    return Compiled(survey, resolution, replace(inputs, secrets=secrets, digest_key=safe.key))
+    inputs = gathered(loaded, request.templates)
+    key = key_of(loaded, survey)
+    return Compiled(survey, resolution, replace(inputs, secrets=secrets, digest_key=key))
 
 
 def gathered(loaded: Loaded, templates: Path | None) -> Inputs:
-    """Return what rendering needs from the controller.
+    """Return what rendering needs from the controller, secrets and their key left out.
 
-    Raises FileError, InventoryError, and RecordError where a key beside it cannot be read.
+    Raises FileError, InventoryError, and RecordError where the job's key cannot be read.
     """
     path, name = Path(loaded.path), loaded.job
     return Inputs(
@@ -93,7 +95,6 @@ def gathered(loaded: Loaded, templates: Path | None) -> Inputs:
         templates=shipped_templates(),
         overrides=own_templates(templates),
         sources=sources(loaded),
-        digest_key=digest_key(path, name) if has_secrets(loaded) else b"",
         key=read_key(path, name),
     )
 

@@ -13,6 +13,7 @@ from rlxdeploy.edge.survey import SurveyLimits
 from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.secrets import variables_of
 from rlxdeploy.model.tables import Ssh
 
 if TYPE_CHECKING:
@@ -35,18 +36,24 @@ class Lab:
         self._forks = forks
         self._table = Ssh()
         self._folder = Path()
+        self._withheld: frozenset[str] = frozenset()
         self._lock = Lock()
         self._open = ExitStack()
         self._over_ssh: SshHosts | None = None
 
     def follow(self, loaded: Loaded) -> None:
-        """Reach hosts as the `[ssh]` table of *loaded* says, from the first connection on."""
+        """Reach hosts as the `[ssh]` table of *loaded* says, from the first connection on.
+
+        No shell on this machine inherits the variables that secrets come from: a supervisor that it
+        starts would show them for as long as it lives.
+        """
         self._table, self._folder = loaded.inventory.ssh, Path(loaded.path).parent
+        self._withheld = variables_of(loaded.inventory)
 
     def open_session(self, host: Host, deadline: float) -> Session:
         """Open a session on *host*, here or over SSH (`edge.session.OpenSession`)."""
         if host.is_controller:
-            return open_local(host, deadline)
+            return open_local(host, deadline, self._withheld)
         with self._lock:
             if self._over_ssh is None:
                 self._over_ssh = self._open.enter_context(self._ssh())

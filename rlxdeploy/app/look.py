@@ -7,6 +7,7 @@ from pathlib import Path
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
 from rlxdeploy.app.scope import members_of
+from rlxdeploy.app.secrets import looked_at
 from rlxdeploy.app.survey import ask, whom
 from rlxdeploy.app.validate import load
 from rlxdeploy.edge.record import read_record
@@ -109,13 +110,13 @@ def look(inventory: Path, lab: Lab, say: Say, scope: Scope = ALL) -> Known:
     record = read_record(inventory, loaded.job)
     targets = whom(loaded, lab)
     if scope.is_all:
-        return Known(loaded, record, ask(targets, lab, say))
+        return Known(loaded, record, looked_at(ask(targets, lab, say)))
     everybody = tuple(one.host.name for one in targets.targets)
     if not scope.names_ranks:
         hosts = {one.host for one in scope.choose(_members(loaded, record, everybody))}
         few = tuple(one for one in targets.targets if one.host.name in hosts)
         targets = replace(targets, targets=few)
-    survey = ask(targets, lab, say)
+    survey = looked_at(ask(targets, lab, say))
     members = _members(loaded, record, everybody, survey)
     chosen = scope.choose(members)
     return Known(loaded, record, _of(survey, members, chosen), members, chosen)

@@ -14,6 +14,7 @@ from rlxdeploy.model.plan import Asked, Plan
 from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.plan.limit import limited
 from rlxdeploy.plan.make import make_plan
+from rlxdeploy.render.environment import stand_ins
 from rlxdeploy.resolve.entries import entries
 
 
@@ -57,7 +58,7 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
     `limited` raises where not all hosts are meant.
     """
     wish = wish or Wish()
-    compiled = compile_job(request, lab, say)
+    compiled = compile_job(request, lab, say, with_secrets=True)
     order = order_for(
         compiled.loaded,
         compiled.survey,
@@ -65,9 +66,12 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
         adopt=wish.adopt,
         deployment=wish.deployment,
     )
+    order = replace(order, secret=compiled.inputs.digest_key or order.secret)
     plan = make_plan(compiled.resolution, compiled.files, compiled.survey, order)
     notices = (*compiled.loaded.notices, *lab.told(), *plan.notices)
-    whole = replace(plan, notices=notices, asked=_asked(request, wish))
+    whole = replace(
+        plan, notices=notices, asked=_asked(request, wish), secrets=stand_ins(compiled.inputs)
+    )
     mine = _in_scope(whole, compiled, wish.scope)
     return Planned(compiled, mine, compiled.files(plan.generation))
 

@@ -7,6 +7,7 @@ from rlxdeploy.app.discover import discover
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Doing, Say
 from rlxdeploy.edge.files import read_text
+from rlxdeploy.app.secrets import private
 from rlxdeploy.edge.gather import looked_up
 from rlxdeploy.edge.record import read_record
 from rlxdeploy.edge.survey import survey_hosts
@@ -46,10 +47,24 @@ def surveyed(
 ) -> tuple[Loaded, Survey]:
     """Return the saved survey, or ask every machine of the job, written and found.
 
-    The inventory comes back with a node for each found host that is to be one.
+    The inventory comes back with a node for each found host that is to be one.  *saved* may also
+    hold what upstream's workers say of themselves, in place of a survey.  No digest of a survey
+    gives a secret away.
     """
-    survey = _asked(loaded, lab, say, extra) if saved is None else read_survey(saved)
-    return settled(loaded, survey, excluded(loaded, survey.names)), survey
+    text = "" if saved is None else read_text(saved).content
+    if said := _workers(text, saved):
+        whole = with_workers(loaded, said)
+        return whole, Survey({}, names=looked_up(names_to_look_up(whole)))
+    survey = _asked(loaded, lab, say, extra) if saved is None else load_survey(text, str(saved))
+    return private(settled(loaded, survey, excluded(loaded, survey.names)), survey)
+
+
+def _workers(text: str, saved: Path | None) -> Mapping[str, NodeCaps] | None:
+    try:
+        return read_workers(text)
+    except ValueError as error:
+        what = f"not whole NodeCaps: {error}"
+        raise InventoryError([Finding(what, Place(str(saved)))]) from None
 
 
 def _asked(loaded: Loaded, lab: Lab, say: Say, extra: Extra) -> Survey:

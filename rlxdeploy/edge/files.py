@@ -1,5 +1,6 @@
 """Files on the controller: what is shipped with us, what a person wrote, what we leave behind."""
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -38,6 +39,19 @@ def shipped(relative: str) -> Path:
         if (path := home / relative).is_file():
             return path
     raise FileError(f"{relative} is not in {' or '.join(map(str, _DATA_HOMES))}; reinstall")
+
+
+def beside(folder: Path, name: str) -> Path:
+    """Return the file that an inventory in *folder* calls *name*, which may begin with `~`.
+
+    Raises OSError for the home of nobody, and for a name that no file can have.
+    """
+    if "\0" in name:
+        raise OSError(errno.EINVAL, "a NUL is in no file's name")
+    try:
+        return folder / Path(name).expanduser()
+    except RuntimeError as error:
+        raise OSError(errno.EINVAL, "nobody here has that home folder") from error
 
 
 def read_text(path: Path) -> Text:

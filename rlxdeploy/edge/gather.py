@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from rlxdeploy.edge.files import FileError, shipped
+from rlxdeploy.edge.files import FileError, beside, shipped
 from rlxdeploy.errors import InventoryError
 from rlxdeploy.model.loaded import Loaded
 
@@ -45,7 +45,7 @@ def sources(loaded: Loaded) -> Mapping[str, bytes]:
     findings = []
     for index, file in enumerate(loaded.inventory.job.files):
         try:
-            contents[file.source] = (folder / file.source).expanduser().read_bytes()
+            contents[file.source] = beside(folder, file.source).read_bytes()
         except OSError as error:
             key = ("job", "files", index, "source")
             findings.append(loaded.finding(key, f"{file.source}: {error.strerror}"))

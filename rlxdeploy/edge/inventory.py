@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rlxdeploy.edge.files import read_text
+from rlxdeploy.edge.files import beside, read_text
 from rlxdeploy.errors import Finding, InventoryError, Place, Severity
 from rlxdeploy.model.explain import explain
 from rlxdeploy.model.inventory import Inventory
@@ -49,8 +49,15 @@ def missing_sources(loaded: Loaded) -> tuple[Finding, ...]:
             severity=Severity.WARNING,
         )
         for index, file in enumerate(loaded.inventory.job.files)
-        if not (folder / file.source).is_file()
+        if not _is_file(folder, file.source)
     )
+
+
+def _is_file(folder: Path, name: str) -> bool:
+    try:
+        return beside(folder, name).is_file()
+    except OSError:
+        return False
 
 
 def _bom(path: Path) -> Finding:

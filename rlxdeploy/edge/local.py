@@ -5,7 +5,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -21,16 +21,23 @@ _COMPLAINTS = 4096
 _LAST_WORDS_S = 0.5
 
 
-def open_local(host: Host, deadline: float) -> "LocalSession":
-    """Open a session on the controller; *deadline* is not needed for a fork."""
+def open_local(
+    host: Host, deadline: float, without: frozenset[str] = frozenset()
+) -> "LocalSession":
+    """Open a session on the controller, *without* these variables of our own environment.
+
+    The *deadline* is not needed for a fork.
+    """
     del deadline
-    return LocalSession(host)
+    return LocalSession(host, without=without)
 
 
 class ChildSession:
-    """`Session` over the pipes of a child, which is *argv*."""
+    """`Session` over the pipes of a child, which is *argv*; *environ* None is our own."""
 
-    def __init__(self, host: Host, argv: Sequence[str]) -> None:
+    def __init__(
+        self, host: Host, argv: Sequence[str], environ: Mapping[str, str] | None = None
+    ) -> None:
         self._host = host
         try:
             self._child = subprocess.Popen(  # noqa: S603  # an argument vector, by design a shell
@@ -40,6 +47,7 @@ class ChildSession:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 cwd="/",
+                env=environ,
                 start_new_session=True,
             )
         except OSError as error:
@@ -162,5 +170,11 @@ class ChildSession:
 class LocalSession(ChildSession):
     """`Session` on the controller; *shell* is the argv that `-c BOOTSTRAP` is appended to."""
 
-    def __init__(self, host: Host, shell: tuple[str, ...] = ("/bin/sh",)) -> None:
-        super().__init__(host, [*shell, "-c", BOOTSTRAP])
+    def __init__(
+        self,
+        host: Host,
+        shell: tuple[str, ...] = ("/bin/sh",),
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        environ = {name: value for name, value in os.environ.items() if name not in without}
+        super().__init__(host, [*shell, "-c", BOOTSTRAP], environ)

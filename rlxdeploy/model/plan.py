@@ -146,6 +146,7 @@ class Plan:
     join_timeout: float
     hosts: Mapping[str, HostPlan]
     ranks: tuple[RankRow, ...]
+    *secrets* has what stands for the value of each secret, by where it comes from.
     why: tuple[str, ...] = ()
     notices: tuple[Finding, ...] = ()
     explained: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -157,3 +158,4 @@ class Plan:
     def empty(self) -> bool:
         """Tell whether the hosts are already as they should be."""
         return all(part.empty for part in self.hosts.values())
+    secrets: Mapping[str, str] = field(default_factory=dict)

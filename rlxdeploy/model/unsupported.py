@@ -41,8 +41,6 @@ class Row:
 
 
 NOT_BUILT: Final = (
-    Row(("node", "*", "env", "*", "from")),
-    Row(("job", "env", "*", "from")),
     Row(("job", "security"), _is_one_of(Security.TLS)),
     Row(("runtime", "provision"), _is_one_of(Provision.AUTO)),
 )
@@ -103,7 +101,7 @@ def _value(loaded: Loaded, path: KeyPath) -> object:
             case Mapping():
                 value = value[step]
             case BaseModel():
-                value = getattr(value, "source" if step == "from" else str(step))
+                value = getattr(value, str(step))
             case tuple() if isinstance(step, int):
                 value = value[step]
     return value

@@ -1,6 +1,7 @@
 """A plan as JSON, saved and loaded again; contents stay out of it."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pydantic import TypeAdapter, ValidationError
@@ -50,7 +51,7 @@ def moved(saved: Plan, fresh: Plan) -> tuple[str, ...]:
 
     Who plans, from where and when is no difference.
     """
-    found = []
+    found = [*_moved_secrets(saved, fresh)]
     for what in ("job", "world", "topology", "generation", "plan", "release", "deployment"):
         was, now = getattr(saved, what), getattr(fresh, what)
         if was != now:
@@ -62,6 +63,12 @@ def moved(saved: Plan, fresh: Plan) -> tuple[str, ...]:
         else:
             found += [f"{name}: {line}" for line in _moved(_deeds(before), _deeds(after))]
     return tuple(found)
+
+
+def _moved_secrets(saved: Plan, fresh: Plan) -> Iterator[str]:
+    for source in sorted({*saved.secrets, *fresh.secrets}):
+        if saved.secrets.get(source) != fresh.secrets.get(source):
+            yield f"secret {source}: not the value that it had when the plan was saved"
 
 
 def _moved(saved: list[Step], fresh: list[Step]) -> list[str]:

@@ -1,14 +1,13 @@
 """How the files of one host will differ, as a person reads it."""
 
 import difflib
-import hashlib
-import hmac
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rlxdeploy.model.files import HostFiles, RemoteFile
 from rlxdeploy.model.host import Tree
+from rlxdeploy.model.keyed import is_keyed, shown
 from rlxdeploy.model.plan import Change, FileChange
 from rlxdeploy.model.survey import FileSeen
 
@@ -30,10 +29,7 @@ class Eyes:
 
     def name(self, digest: str, *, secret: bool) -> str:
         """Return what stands for a content."""
-        if not secret:
-            return digest[:_DIGITS]
-        keyed = hmac.new(self.secret, digest.encode(), hashlib.sha256).hexdigest()
-        return f"secret:{keyed[:_DIGITS]}"
+        return shown(digest, self.secret) if secret or is_keyed(digest) else digest[:_DIGITS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +121,9 @@ def _diff(one: Wanted, was: FileSeen | None, eyes: Eyes) -> str:
     if was is not None and was.digest == one.file.digest:
         return "".join(lines)
     before = b"" if was is None else eyes.known.get(was.digest)
-    old, new = _text(before), _text(one.file.content)
+    old, new = _text(before), _text(one.file.public)
     name = posixpath.relpath(one.path, "/")
-    if one.file.secret or old is None or new is None:
+    if old is None or new is None:
         was_named = "" if was is None else eyes.name(was.digest, secret=one.file.secret)
         now_named = eyes.name(one.file.digest, secret=one.file.secret)
         lines += [f"-{was_named}\n"] if was_named else []

@@ -29,6 +29,8 @@ def deployment_mark(
         "inventory": order.inventory,
         "applied_at": order.now,
         "placement": resolution.placement,
+        "boot": order.boot,
+        "secrets": any(file.secret for file in files.hosts[placed.host.name].released),
     }
 
 

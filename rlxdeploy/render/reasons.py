@@ -10,11 +10,9 @@ from rlxdeploy.model.job import Secret
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.locate import KeyPath
 from rlxdeploy.model.resolution import Resolution, Seat
-from rlxdeploy.render.environment import own_key
+from rlxdeploy.render.environment import HIDDEN, own_key
 from rlxdeploy.render.inputs import Inputs
 from rlxdeploy.render.render import Renderer
-
-_SECRET = "(secret)"  # noqa: S105 - what is shown in place of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ def rank_variables(
     sections = renderer.sections(resolution.hosts[seat.host], seat)
     values = {name: value for one in sections for name, value in one.variables.items()}
     values |= {
-        name: _SECRET if isinstance(value, Secret) else value for name, value in seat.env.items()
+        name: HIDDEN if isinstance(value, Secret) else value for name, value in seat.env.items()
     }
     why = reasons(seat, resolution, inputs.loaded, generation)
     return tuple(Variable(name, value, why[name]) for name, value in values.items())

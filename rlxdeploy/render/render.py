@@ -1,13 +1,11 @@
 """From the Resolution to every host's files: `render` is the stage, the rest are its parts."""
 
 import hashlib
-import hmac
 from collections.abc import Iterable, Mapping
 
 from rlxdeploy.errors import CompileError, Finding
 from rlxdeploy.model.files import HostFiles, RemoteFile, RemoteFiles
-from rlxdeploy.model.job import Secret
-from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.keyed import keyed
 from rlxdeploy.model.resolution import Placed, Resolution, Seat
 from rlxdeploy.model.vocabulary import Launch, Security
 from rlxdeploy.render.environment import env_file
@@ -41,14 +39,6 @@ def render(resolution: Resolution, inputs: Inputs, generation: int) -> RemoteFil
     return RemoteFiles(hosts, release_id(hosts, inputs.digest_key), renderer.plan, generation)
 
 
-def has_secrets(loaded: Loaded) -> bool:
-    """Tell whether any file of a release of *loaded* can be a secret."""
-    inventory = loaded.inventory
-    envs = (inventory.job.env, *(node.env for node in inventory.node))
-    values = [value for env in envs for value in env.values()]
-    return any(isinstance(value, Secret) for value in values)
-
-
 def release_id(hosts: Mapping[str, HostFiles], key: bytes) -> str:
     """Return the id that the same files on the same hosts always get under one *key*.
 
@@ -58,7 +48,7 @@ def release_id(hosts: Mapping[str, HostFiles], key: bytes) -> str:
     total = hashlib.sha256()
     for name, files in sorted(hosts.items()):
         for file in (*files.released, *files.installed, *files.stored):
-            digest = _keyed(file, key) if file.secret else file.digest
+            digest = _keyed(file, key) if file.secret else file.sha256
             total.update(f"{name}\0{file.path}\0{file.mode:o}\0{digest}\n".encode())
     return total.hexdigest()[:_RELEASE_DIGITS]
 
@@ -66,7 +56,7 @@ def release_id(hosts: Mapping[str, HostFiles], key: bytes) -> str:
 def _keyed(file: RemoteFile, key: bytes) -> str:
     if not key:
         raise ValueError(f"{file.path} is a secret, and there is no key to digest it with")
-    return hmac.new(key, file.content, hashlib.sha256).hexdigest()
+    return keyed(file.sha256, key)
 
 
 class Renderer:

@@ -13,6 +13,10 @@ RANK_ENV = "rank.env.j2"
 UNIT = "rlx@.service.j2"
 
 
+class TemplateFailed(CompileError):
+    """A template cannot be filled in; the message may quote what it was given."""
+
+
 class Templates:
     """The templates of one compile, the person's before ours."""
 
@@ -34,7 +38,7 @@ class Templates:
         return f"your {name}" if name in self._overrides else f"templates/{name}"
 
     def render(self, name: str, context: Mapping[str, object]) -> bytes:
-        """Return the template *name* filled in; raises CompileError with its line."""
+        """Return the template *name* filled in; raises TemplateFailed with its line."""
         return _filled(lambda: self._environment.get_template(name), name, context)
 
     def fill(self, text: bytes, name: str, context: Mapping[str, object]) -> bytes:
@@ -48,7 +52,7 @@ def _filled(parsed: Callable[[], Template], name: str, context: Mapping[str, obj
     except (TemplateError, ValueError, TypeError) as error:
         line = getattr(error, "lineno", None) or _line_of(error, name)
         place = Place(name, line, 1 if line else 0)
-        raise CompileError([Finding(str(error), place)]) from error
+        raise TemplateFailed([Finding(str(error), place)]) from error
 
 
 def _quoted(value: object) -> str:

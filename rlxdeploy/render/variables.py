@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rlxdeploy.model.host import Tree
@@ -70,11 +70,10 @@ def rank_sections(seat: Seat, around: Around) -> tuple[Section, ...]:
     )
 
 
-def own_variables(env: Mapping[str, EnvValue], secrets: Mapping[str, str]) -> dict[str, str]:
-    """Return what the person set, each secret replaced by its value from *secrets*."""
+def own_variables(env: Mapping[str, EnvValue], said: Callable[[Secret], str]) -> dict[str, str]:
+    """Return what the person set, with what *said* makes of each secret in its place."""
     return {
-        name: secrets[value.source] if isinstance(value, Secret) else value
-        for name, value in env.items()
+        name: said(value) if isinstance(value, Secret) else value for name, value in env.items()
     }
 
 

@@ -12,14 +12,20 @@ from typing import Dict
 _COMMENT = re.compile(r"[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)")
 _QUOTED = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"[ \t]*(?:\n|\Z)', re.DOTALL)
 _BARE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=([^\s\"'\\]*)[ \t]*(?:\n|\Z)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPE = re.compile(r'\\(?:\n|(["\\$`]))')
 
 
 class EnvFileError(ValueError):
-    """A line that is no assignment; *line* counts from 1."""
+    """A line that is no assignment; *line* counts from 1.
+
+    Its value may be a secret, and the message is kept where others read: it shows the name alone.
+    """
 
     def __init__(self, line: int, text: str) -> None:
-        super().__init__(f'line {line}: expected NAME="value" or a comment, got {text!r}')
+        name, equals, _ = text.partition("=")
+        got = repr(f"{name}=…") if equals and _NAME.fullmatch(name) else "something else"
+        super().__init__(f'line {line}: expected NAME="value" or a comment, got {got}')
         self.line = line
 
 

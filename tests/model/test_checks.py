@@ -257,14 +257,6 @@ def test_two_thousand_nodes_are_checked_in_a_moment() -> None:
 
 
 NOT_BUILT = {
-    "a secret": (
-        '[job]\nenv.A = { from = "env:A" }\n[[node]]',
-        "t:2:11: job.env.A.from: not supported yet",
-    ),
-    "a node's secret": (
-        '[[node]]\nenv.A = { from = "env:A" }',
-        "t:2:11: node[0].env.A.from: not supported yet",
-    ),
     "TLS": ('[job]\nsecurity = "tls"\n[[node]]', "t:2:1: job.security: not supported yet"),
     "provision": ('[runtime]\nprovision = "auto"\n[[node]]', "t:2:1: runtime.provision: not supp"),
 }

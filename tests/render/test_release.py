@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from rlxdeploy.model.files import HostFiles, RemoteFile
-from rlxdeploy.render.render import has_secrets, release_id
+from rlxdeploy.model.secrets import has_secrets
+from rlxdeploy.render.render import release_id
 from tests.resolve.lab import load
 
 KEY, OTHER = b"k" * 32, b"o" * 32
@@ -51,9 +52,10 @@ def test_a_secret_without_a_key_is_a_bug_of_ours() -> None:
         ('[job]\nenv.A = "b"\n[[node]]\n', False),
         ('[job]\nenv.A = { from = "env:A" }\n[[node]]\n', True),
         ('[[node]]\nenv.A = { from = "env:A" }\n', True),
+        ('[[node]]\naddr = "a:1"\nmanaged = false\nenv.A = { from = "env:A" }\n', False),
     ],
-    ids=["none", "the job's", "a node's"],
+    ids=["none", "the job's", "a node's", "one that runs elsewhere"],
 )
 def test_an_inventory_with_secrets_is_known_by_its_text(text: str, found: bool) -> None:  # noqa: FBT001 - one column of a table
     """Only for such a one the controller keeps a key beside the inventory."""
-    assert has_secrets(load(text)) is found
+    assert has_secrets(load(text).inventory) is found

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from rlxdeploy.errors import CompileError
 from rlxdeploy.model.files import RemoteFile
+from rlxdeploy.model.keyed import keyed
 from rlxdeploy.model.survey import Device, HostFacts
+from rlxdeploy.render.templates import RANK_ENV
 from rlxdeploy.runtime.envfile import parse_env
 from rlxdeploy.runtime.settings import Settings
 from rlxdeploy.runtime.supervision.launch import read_launch
@@ -133,16 +136,60 @@ def test_environment_and_process_files_are_for_their_owner_alone() -> None:
     assert {one.mode for one in rendered(DEMO).hosts["local"].released} == {0o600}
 
 
+WITH_TOKEN = DEMO.replace("[[node]]", '[[node]]\nenv = { TOKEN = { from = "env:TOKEN" } }')
+
+
+def env_of(value: str, template: str = "") -> RemoteFile:
+    overrides = {RANK_ENV: template} if template else {}
+    files = rendered(WITH_TOKEN, secrets={"env:TOKEN": value}, overrides=overrides)
+    return files.hosts["local"].released[0]
+
+
 def test_a_secret_marks_its_file_and_stands_in_it() -> None:
-    """The value comes from the caller; the file that holds it is never shown."""
-    text = DEMO.replace("[[node]]", '[[node]]\nenv = { TOKEN = { from = "env:TOKEN" } }')
-
+    """The host gets the value; people, and what is kept for diffs, get a keyed digest of it."""
     value = "never shown"
-    files = rendered(text, secrets={"env:TOKEN": value})
+    env, other = env_of(value), env_of("another value")
+    shown = parse_env((env.public or b"").decode())
 
-    env = files.hosts["local"].released[0]
     assert env.secret
     assert parse_env(env.content.decode())["TOKEN"] == value
+    assert shown == {**parse_env(env.content.decode()), "TOKEN": shown["TOKEN"]}
+    assert re.fullmatch(r"secret:[0-9a-f]{12}", shown["TOKEN"])
+    assert env.public == env_of(value).public != other.public
+    assert value not in repr(env)
+
+
+def test_nobody_can_try_secrets_against_the_digest_of_their_file() -> None:
+    """It is one under the controller's key, and so is every environment file's of the job."""
+    env = env_of("1234")
+
+    assert env.digest == keyed(hashlib.sha256(env.content).hexdigest(), b"k" * 32)
+    assert env.digest != keyed(hashlib.sha256(env.content).hexdigest(), b"o" * 32)
+
+
+def test_secrets_that_nobody_has_fetched_are_left_out() -> None:
+    """What is rendered to be looked at says where they would be."""
+    (env, *_) = rendered(WITH_TOKEN).hosts["local"].released
+
+    assert parse_env(env.content.decode())["TOKEN"] == "(secret)"  # noqa: S105 - none
+
+
+LOUD_TEMPLATES = {
+    "an undefined name": "{{ {}[sections[-1].variables.TOKEN] }}",
+    "a value of no use": "{{ sections[-1].variables.TOKEN.index('#') }}",
+    "only with the secret": "{% if 'never' in sections[-1].variables.TOKEN %}"
+    "{{ {}[sections[-1].variables.TOKEN] }}{% endif %}",
+}
+
+
+@pytest.mark.parametrize("template", LOUD_TEMPLATES.values(), ids=LOUD_TEMPLATES.keys())
+def test_an_error_in_a_template_quotes_no_secret(template: str) -> None:
+    """What goes wrong is said of what stands for the secret, or of none."""
+    with pytest.raises(CompileError, match=r"rank\.env\.j2") as caught:
+        env_of("never shown", template)
+
+    assert "never shown" not in str(caught.value)
+    assert caught.value.__cause__ is None or "never shown" not in str(caught.value.__cause__)
 
 
 def test_the_supervisor_is_told_the_units_numbers() -> None:

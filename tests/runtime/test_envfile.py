@@ -48,3 +48,11 @@ def test_what_could_be_read_in_two_ways_is_refused(text: str, line: int) -> None
         parse_env(text)
 
     assert caught.value.line == line
+
+
+def test_what_cannot_be_read_is_not_quoted() -> None:
+    """The value of a broken line may be a secret, and the message goes where others read it."""
+    with pytest.raises(EnvFileError, match="TOKEN=") as caught:
+        parse_env("TOKEN=never shown\n")
+
+    assert "never" not in str(caught.value)
