@@ -142,9 +142,7 @@ CASES = {
         TARGET + "  ProxyJump gw\nHost gw\n  Port {gw}\n  IdentityFile {folder}/k4\n"
     ),
     "proxy command": Case(TARGET + "  ProxyCommand {relay} %h %p\n"),
-    "proxy command that is a pipeline": Case(
-        TARGET + "  ProxyCommand {relay} %h %p | cat\n"
-    ),
+    "proxy command that is a pipeline": Case(TARGET + "  ProxyCommand {relay} %h %p | cat\n"),
     "proxy command by ssh": Case(
         TARGET + "  ProxyCommand ssh -F {folder}/config -W [%h]:%p gw\n" + GATES
     ),

@@ -1,6 +1,5 @@
 """Our connections against those of the real ssh, as real sshds log them."""
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,16 @@ from rlxdeploy.errors import HostError
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.vocabulary import SshClient
 from tests.edge.ssh.relay import relay
-from tests.edge.ssh.sshd import SSHD, Login, Sshd, Visits, make_key, public_line, running_sshd
+from tests.edge.ssh.sshd import (
+    Login,
+    Sshd,
+    Visits,
+    make_key,
+    need_sshd,
+    public_line,
+    running_agent,
+    running_sshd,
+)
 from tests.fleet.ssh_cases import CASES, TAIL, Case
 
 OPTIONS_MATTER = (
@@ -43,9 +51,7 @@ class Lab:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Start what the cases connect to."""
-    if SSHD is None:
-        need = "parity with the real ssh needs sshd: see .ci/install-fleet"
-        (pytest.fail if os.environ.get("FLEET") == "required" else pytest.skip)(need)
+    need_sshd()
     folder = tmp_path_factory.mktemp("parity")
     kinds = {"k1": "ed25519", "k2": "ecdsa", "k3": "ed25519", "k4": "rsa", "k5": "ed25519"}
     keys = [make_key(folder / name, kind) for name, kind in kinds.items()]
@@ -84,21 +90,6 @@ def lay_out(folder: Path, servers: tuple[Sshd, ...], ports: Mapping[str, str]) -
         (folder / copy).touch(0o600)
         (folder / copy).write_bytes((folder / "k3").read_bytes())
     (folder / "public/k3.pub").write_text(public_line(folder / "k3"))
-
-
-@contextmanager
-def running_agent(folder: Path, keys: list[Path]) -> Iterator[None]:
-    socket = folder / "agent"
-    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
-    try:
-        while not socket.exists():
-            time.sleep(0.01)
-        held = {**os.environ, "SSH_AUTH_SOCK": str(socket)}
-        subprocess.run(["ssh-add", "-q", *map(str, keys)], env=held, check=True)
-        yield
-    finally:
-        agent.terminate()
-        agent.wait(10)
 
 
 def visits_of_ssh(lab: Lab, case: Case) -> list[Login]:

@@ -145,6 +145,8 @@ class FabricClient:
         try:
             with hung_up_at(deadline, link.close):
                 link.connection.open()
+                # sshd counts a login as begun for a moment after it says yes; then it answers.
+                link.connection.transport.await_sign(deadline)
         except ConnectFailure:
             link.close()
             raise

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from paramiko import Message, ServiceRequestingTransport
+from paramiko import Message, ServiceRequestingTransport, SSHException
 from paramiko.auth_handler import AuthOnlyHandler
 from paramiko.common import cMSG_GLOBAL_REQUEST, cMSG_USERAUTH_REQUEST
 from paramiko.packet import Packetizer
@@ -19,6 +19,8 @@ from paramiko.packet import Packetizer
 from rlxdeploy.edge.ssh.failure import NoAgreement
 from rlxdeploy.edge.ssh.route import Hop
 from rlxdeploy.edge.ssh.terms import Terms
+
+_GLANCE_S = 0.1
 
 
 class Transport(ServiceRequestingTransport):  # type: ignore[misc]  # paramiko has no types
@@ -48,6 +50,16 @@ class Transport(ServiceRequestingTransport):  # type: ignore[misc]  # paramiko h
         message.add_boolean(True)  # noqa: FBT003  # the wire's want-reply
         self._send_user_message(message)
 
+    def await_sign(self, deadline: float) -> None:
+        """Ask for a sign and wait until anything comes; raise TimeoutError or SSHException."""
+        self.packetizer.heard.clear()
+        self.ask_for_a_sign()
+        while not self.packetizer.heard.wait(_GLANCE_S):
+            if time.monotonic() > deadline:
+                raise TimeoutError("no answer in time")
+            if not self.is_active():
+                raise SSHException(self.ended_because or "the connection closed")
+
     def give_up(self, why: str) -> None:
         """Hang up, for the reason that `ended_because` then gives."""
         self._gave_up = why
@@ -62,10 +74,12 @@ class _Listener(Packetizer):  # type: ignore[misc]  # paramiko has no types
     def __init__(self, sock: object) -> None:
         super().__init__(sock)
         self.heard_at = time.monotonic()
+        self.heard = threading.Event()
 
     def read_message(self) -> tuple[int, Message]:
         packet: tuple[int, Message] = super().read_message()
         self.heard_at = time.monotonic()
+        self.heard.set()
         return packet
 
 

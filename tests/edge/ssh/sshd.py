@@ -7,10 +7,13 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin:/sbin")
 _OFFER = re.compile(r"(?:Failed|Accepted) publickey for .* ssh2: \S+ (SHA256:\S+)")
@@ -32,6 +35,9 @@ PidFile none
 """
 
 
+_UP_S = 10.0
+
+
 @dataclass(frozen=True)
 class Login:
     """One connection as the server saw it: who came, and which keys it was shown, in order."""
@@ -51,14 +57,21 @@ class Visits:
 
     def take(self) -> list[Login]:
         """Return what has come since the last call, once every connection has ended."""
+        return [self._read(server, text) for server, text in self._texts()]
+
+    def texts(self) -> list[str]:
+        """Return the logs of what has come since the last call, as `take` waits for them."""
+        return [text for _, text in self._texts()]
+
+    def _texts(self) -> list[tuple[str, str]]:
         with self.lock:
             logs, self.logs = self.logs, []
-        return [self._read(*log) for log in logs]
+        for _, _, process in logs:
+            process.wait(10)
+        return [(server, log.read_text()) for server, log, _ in logs]
 
     @staticmethod
-    def _read(server: str, log: Path, process: subprocess.Popen[bytes]) -> Login:
-        process.wait(10)
-        text = log.read_text()
+    def _read(server: str, text: str) -> Login:
         user = _USER.search(text)
         offered = tuple(dict.fromkeys(_OFFER.findall(text)))
         return Login(server, user[1] if user else "", offered, "Accepted publickey" in text)
@@ -77,6 +90,13 @@ class Sshd:
         return f"[127.0.0.1]:{self.port} {self.host_key}\n"
 
 
+def need_sshd() -> None:
+    """Skip the test where there is no sshd, or fail it where there has to be one."""
+    if SSHD is None:
+        need = "tests against the real ssh need sshd: see .ci/install-fleet"
+        (pytest.fail if os.environ.get("FLEET") == "required" else pytest.skip)(need)
+
+
 def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
     command = ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", path.name, "-f", str(path)]
     subprocess.run(command, check=True)
@@ -91,13 +111,7 @@ def public_line(key: Path) -> str:
 def running_sshd(folder: Path, name: str, authorized: list[Path], visits: Visits) -> Iterator[Sshd]:
     """Serve on 127.0.0.1 until the block ends; *authorized* keys are let in."""
     assert SSHD is not None
-    if os.getuid() == 0:
-        Path("/run/sshd").mkdir(exist_ok=True)  # sshd's own need; Debian's unit makes it too
-    host_key = make_key(folder / f"{name}-host")
-    keys = folder / f"{name}-authorized"
-    keys.write_text("".join(f"{public_line(key)}\n" for key in authorized))
-    config = folder / f"{name}-config"
-    config.write_text(CONFIG.format(host_key=host_key, authorized=keys))
+    host_key, config = _furnish(folder, name, authorized)
 
     def serve(connection: socket.socket) -> None:
         log = folder / f"{name}-{len(children)}.log"
@@ -120,6 +134,59 @@ def running_sshd(folder: Path, name: str, authorized: list[Path], visits: Visits
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait(10)
+
+
+@contextmanager
+def running_daemon(folder: Path, authorized: list[Path], more: str) -> Iterator[tuple[Sshd, Path]]:
+    """Run one sshd that listens by itself, with *more* in its configuration; its log comes too."""
+    host_key, config = _furnish(folder, "daemon", authorized)
+    with config.open("a") as file, socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        file.write(f"ListenAddress 127.0.0.1:{port}\n{more}")
+    log = folder / "daemon.log"
+    with log.open("wb") as stderr:
+        command = [str(SSHD), "-D", "-e", "-f", str(config)]
+        process = subprocess.Popen(command, stderr=stderr, start_new_session=True)
+    try:
+        _await(lambda: "Server listening" in log.read_text(), "sshd to listen")
+        yield Sshd("daemon", port, public_line(host_key)), log
+    finally:
+        process.terminate()
+        process.wait(_UP_S)
+
+
+@contextmanager
+def running_agent(folder: Path, keys: list[Path]) -> Iterator[Path]:
+    """Give the socket of an agent that holds *keys*."""
+    path = folder / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
+    try:
+        _await(path.exists, "ssh-agent to listen")
+        held = {**os.environ, "SSH_AUTH_SOCK": str(path)}
+        subprocess.run(["ssh-add", "-q", *map(str, keys)], env=held, check=True)
+        yield path
+    finally:
+        agent.terminate()
+        agent.wait(_UP_S)
+
+
+def _furnish(folder: Path, name: str, authorized: list[Path]) -> tuple[Path, Path]:
+    """Return the host key and the configuration of a new sshd."""
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)  # sshd's own need; Debian's unit makes it too
+    host_key = make_key(folder / f"{name}-host")
+    keys = folder / f"{name}-authorized"
+    keys.write_text("".join(f"{public_line(key)}\n" for key in authorized))
+    config = folder / f"{name}-config"
+    config.write_text(CONFIG.format(host_key=host_key, authorized=keys))
+    return host_key, config
+
+
+def _await(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _UP_S
+    while not is_so():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.01)
 
 
 @contextmanager
