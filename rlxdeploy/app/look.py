@@ -13,10 +13,11 @@ from rlxdeploy.app.validate import load
 from rlxdeploy.edge.record import read_record
 from rlxdeploy.facts.views import blindness
 from rlxdeploy.model.loaded import Loaded
-from rlxdeploy.model.plan import RankRow
+from rlxdeploy.model.plan import Drift, RankRow
 from rlxdeploy.model.record import Record
 from rlxdeploy.model.scope import ALL, Member, Scope
 from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
+from rlxdeploy.plan.drift import drift
 
 MISSING = "missing"
 FAILED = "failed"
@@ -81,13 +82,17 @@ class RankStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A job's ranks in order, and the hosts that did not answer; *whole* if all ranks are meant."""
+    """A job's ranks in order, and the hosts that did not answer; *whole* if all ranks are meant.
+
+    *drift* is what is not as the last apply left it.
+    """
 
     job: str
     world: int
     ranks: tuple[RankStatus, ...]
     failed: Mapping[str, str]
     whole: bool = True
+    drift: tuple[Drift, ...] = ()
 
     @property
     def deployed(self) -> bool:
@@ -173,6 +178,7 @@ def status_of(known: Known) -> Status:
         ranks=ranks,
         failed=known.survey.failed,
         whole=known.chosen is None,
+        drift=drift({name: facts.job for name, facts in known.survey.hosts.items()}),
     )
 
 

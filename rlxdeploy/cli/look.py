@@ -163,6 +163,8 @@ def show_status(screen: Screen, seen: Status) -> None:
         screen.notes.out(f"error: {name}: {why}", highlight=False)
 
 
+    for one in seen.drift:
+        screen.tell(f"drift: {one}", "yellow")
 def status_document(seen: Status) -> dict[str, object]:
     """Return a status as JSON shows it."""
     return {
@@ -174,6 +176,7 @@ def status_document(seen: Status) -> dict[str, object]:
     }
 
 
+        "drift": [asdict(one) for one in seen.drift],
 def _summary(seen: Status) -> str:
     if not seen.ranks:
         return f"{seen.job}: not deployed"

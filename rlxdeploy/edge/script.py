@@ -14,6 +14,8 @@ from typing import assert_never
 
 from rlxdeploy.facts.privilege import as_root_or
 from rlxdeploy.model.files import HostFiles
+from rlxdeploy.model.host import Tree
+from rlxdeploy.model.note import Note, note
 from rlxdeploy.model.plan import HostPlan, Site
 from rlxdeploy.model.step import (
     InstallFile,
@@ -127,6 +129,7 @@ class _Payload:
         every = (*files.released, *files.installed, *files.stored) if files else ()
         self._contents = {file.digest: file.content for file in every}
         self._key = files.key if files else None
+        self._files = files
         self._places: dict[str, str] = {}
         self.data = bytearray()
 
@@ -141,6 +144,10 @@ class _Payload:
         if self._key is None:
             raise KeyError("the job's key")
         return self.add(self._key.content)
+
+    def note(self, tree: Tree) -> Note:
+        """Return what the mark of an apply says of the files that it leaves."""
+        return note(self._files, tree) if self._files else {}
 
     def add(self, content: bytes) -> str:
         place = f"{len(self.data)} {len(content)}"
@@ -188,8 +195,9 @@ def _prepare(part: HostPlan, payload: _Payload) -> Iterator[str]:
                 words = _words("prepare", step.path, f"{step.mode:o}", step.owner)
                 yield f"{words} {payload.place(step.digest) if step.digest else payload.key()}"
             case MarkDeployment():
-                mark = (json.dumps(dict(step.fields)) + "\n").encode()
-                yield f"{_words('prepare', part.tree.deployment, '600', '')} {payload.add(mark)}"
+                mark = {**step.fields, "files": payload.note(part.tree)}
+                place = payload.add((json.dumps(mark) + "\n").encode())
+                yield f"{_words('prepare', part.tree.deployment, '600', '')} {place}"
             case StartRanks() if part.launch == Launch.PROCESS:
                 yield _words("need_folder", part.tree.run_home)
                 yield _words("need_folder", part.tree.logs)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rlxdeploy.facts.places import (
     SYSTEM_DATA,
@@ -17,6 +17,7 @@ from rlxdeploy.facts.places import (
 )
 from rlxdeploy.facts.process import start_time
 from rlxdeploy.facts.question import AnswerError, Answers, Question, fields, quoted, whole
+from rlxdeploy.model.stray import How, Noted, Stray, strays
 from rlxdeploy.model.survey import Deployed, FileSeen, JobSeen
 from rlxdeploy.model.targets import Enquiry
 
@@ -65,6 +66,13 @@ aim='for l; do echo "link|$l"; readlink "$l" | sed "s/^/target|/"; done'
 find "$@" -type l -exec sh -c "$aim" sh {} +
 """
 
+
+class _Note(BaseModel):
+    """What the mark of an apply says of files (`model.note`)."""
+
+    files: Mapping[str, tuple[str, int | None, str]]
+
+
 _DEPLOYED = TypeAdapter(Deployed)
 _DIGEST = re.compile(r"(\\?)([0-9a-f]{64}) [ *](.+)")
 # The store holds locks and half-written files besides.
@@ -103,6 +111,7 @@ def parse(answers: Answers) -> JobSeen:
         locked_by=next((tree.locked_by for tree in trees if tree.locked_by), ""),
         kept=first.kept,
         unconfirmed=first.unconfirmed,
+        strays=tuple(stray for tree in trees for stray in tree.strays),
     )
 
 
@@ -116,16 +125,42 @@ def _tree(name: str, text: str) -> JobSeen:
     for tag, rest in tagged(text):
         said.setdefault(tag, []).append(rest)
     current = said.get("current", [""])[0].rstrip("/").rpartition("/")[2]
+    deployed, files = _deployed(name, said), _files(said)
+    unconfirmed = next(iter(said.get("unconfirmed", [])), None)
     releases = (release for release in said.get("release", []) if not release.endswith(".tmp"))
     return JobSeen(
-        deployed=_deployed(name, said),
+        deployed=deployed,
         current=current,
         releases=tuple(releases),
-        files=_files(said),
+        files=files,
         locked_by=_locked_by(said),
         kept={name: mark for name, mark in _kept(said) if name != current},
-        unconfirmed=next(iter(said.get("unconfirmed", [])), None),
+        unconfirmed=unconfirmed,
+        strays=tuple(_strays(said, deployed, current, files)) if unconfirmed is None else (),
     )
+
+
+def _strays(
+    said: Mapping[str, list[str]],
+    deployed: Deployed | None,
+    current: str,
+    files: Mapping[str, FileSeen],
+) -> Iterator[Stray]:
+    """Yield what is not as the mark says; none of its files is where `current` points elsewhere."""
+    if deployed is not None and current != deployed.release:
+        home = said["mark"][0].removesuffix("/deployment.json")
+        yield Stray(f"{home}/current", How.SWITCHED)
+        return
+    yield from strays(_noted(said), files)
+
+
+def _noted(said: Mapping[str, list[str]]) -> Mapping[str, Noted]:
+    """Return what the mark says of the files; nothing where it is another rlxdeploy's."""
+    try:
+        mark = _Note.model_validate_json("\n".join(said.get("deployment", [])))
+    except ValidationError:
+        return {}
+    return {path: Noted(*noted) for path, noted in mark.files.items()}
 
 
 def _kept(said: Mapping[str, list[str]]) -> Iterator[tuple[str, Deployed]]:

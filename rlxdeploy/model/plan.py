@@ -43,6 +43,19 @@ class UnitAction:
 
 
 @dataclass(frozen=True, slots=True)
+class Drift:
+    """What is not as the last apply left it: *what* became of *path* on *host*, and what *then*."""
+
+    host: str
+    path: str
+    what: str
+    then: str
+
+    def __str__(self) -> str:
+        return f"{self.host}: {self.path} {self.what}; {self.then}"
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """Where the job lies on one host, and what starts it there."""
 
@@ -133,6 +146,7 @@ class Plan:
     *release* is the id every host shows afterwards, *plan* the RLX_PLAN, *deployment* the random
     id that marks the job as this inventory's.  *join* tells how a rank is known to be up: notify
     or exec.  *absent* names the nodes that *world* does not count, since they did not answer.
+    *secrets* has what stands for the value of each secret, by where it comes from.
     """
 
     job: str
@@ -146,16 +160,16 @@ class Plan:
     join_timeout: float
     hosts: Mapping[str, HostPlan]
     ranks: tuple[RankRow, ...]
-    *secrets* has what stands for the value of each secret, by where it comes from.
     why: tuple[str, ...] = ()
     notices: tuple[Finding, ...] = ()
     explained: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    drift: tuple[Drift, ...] = ()
     asked: Asked = field(default_factory=Asked)
+    secrets: Mapping[str, str] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 
     @property
     def empty(self) -> bool:
         """Tell whether the hosts are already as they should be."""
         return all(part.empty for part in self.hosts.values())
-    secrets: Mapping[str, str] = field(default_factory=dict)

@@ -138,7 +138,7 @@ class StartRanks:
 
 @dataclass(frozen=True, slots=True)
 class MarkDeployment:
-    """Have `deployment.json` with these fields; the host adds nothing."""
+    """Have `deployment.json` with these fields and a note of all files; the host adds nothing."""
 
     fields: Mapping[str, object]
     kind: Literal["mark"] = "mark"

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from rlxdeploy.errors import Finding
 from rlxdeploy.model.found import Found
 from rlxdeploy.model.host import Host
+from rlxdeploy.model.stray import Stray
 
 FORMAT_VERSION = 1
 _OTHERWISE = "write another port"
@@ -194,6 +195,7 @@ class Deployed:
     """What `deployment.json` on a host says: one apply's mark.
 
     *placement* is what `[placement]` asked, as a digest, and each node's layers in rank order.
+    *boot* tells whether units start at boot, None where an older rlxdeploy has not said so.
     *secrets*: its environment files hold some, and nobody is to learn their digests.
     """
 
@@ -211,6 +213,7 @@ class Deployed:
     applied_at: float
     placement: str = ""
     secrets: bool = False
+    boot: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +224,7 @@ class JobSeen:
     *files* are keyed by absolute path, those of the current release under `<home>/current/…`.
     *kept* are the marks of earlier releases that can be restored; *unconfirmed* is the
     release that the host goes back to by itself unless its ranks join, "" where it removes the job.
+    *strays* are what is not as the last apply left it; nobody can tell while one is under way.
     """
 
     deployed: Deployed | None = None
@@ -231,6 +235,7 @@ class JobSeen:
     locked_by: str = ""
     kept: Mapping[str, Deployed] = field(default_factory=dict)
     unconfirmed: str | None = None
+    strays: tuple[Stray, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

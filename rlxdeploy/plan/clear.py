@@ -8,6 +8,7 @@ from rlxdeploy.model.step import ReloadUnits, RemoveFile, RemoveJob, Step, StopR
 from rlxdeploy.model.survey import JobSeen
 from rlxdeploy.plan.back import way_back
 from rlxdeploy.plan.diff import Eyes, is_unit, ours, removal
+from rlxdeploy.plan.drift import own_files
 from rlxdeploy.plan.epoch import RUNNING
 from rlxdeploy.plan.order import Order
 
@@ -16,7 +17,7 @@ def clearing(site: Site, job: JobSeen, why: str) -> HostPlan:
     """Return what leaves nothing of the job on a host; empty where there is nothing."""
     seen = tuple(one for one in job.ranks if one.active != "inactive" or one.enabled)
     ranks = tuple(one.rank for one in seen)
-    if not (ranks or job.files or job.deployed or job.releases):
+    if not (ranks or own_files(job) or job.deployed or job.releases):
         return HostPlan(site.host, site.tree, site.launch)
     running = [one.rank for one in seen if one.active in RUNNING]
     return HostPlan(
@@ -48,7 +49,7 @@ def _stops(ranks: tuple[int, ...]) -> Iterator[Step]:
 
 
 def _removes(site: Site, job: JobSeen) -> Iterator[Step]:
-    units = [path for path in job.files if is_unit(path, site.tree)]
+    units = [path for path in own_files(job) if is_unit(path, site.tree)]
     yield from (RemoveFile(path) for path in units)
     if units:
         yield ReloadUnits()
@@ -57,5 +58,5 @@ def _removes(site: Site, job: JobSeen) -> Iterator[Step]:
 
 def _removals(job: JobSeen, site: Site) -> Iterator[FileChange]:
     eyes = Eyes({}, b"")
-    paths = {*ours(job.files, site.tree), site.tree.deployment} & job.files.keys()
+    paths = {*ours(own_files(job), site.tree), site.tree.deployment} & job.files.keys()
     yield from (removal(path, job.files[path], eyes) for path in sorted(paths))

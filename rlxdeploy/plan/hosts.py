@@ -25,6 +25,7 @@ from rlxdeploy.model.survey import JobSeen
 from rlxdeploy.model.vocabulary import Launch
 from rlxdeploy.plan.back import way_back
 from rlxdeploy.plan.diff import Eyes, file_changes, is_unit, wanted_files
+from rlxdeploy.plan.drift import own_files
 from rlxdeploy.plan.epoch import Cause
 from rlxdeploy.plan.mark import deployment_mark, same_mark
 from rlxdeploy.plan.order import Order
@@ -87,7 +88,7 @@ class _Part:
         self.mark = deployment_mark(aim.resolution, placed, self.files, self.order)
         eyes = Eyes(self.order.known, self.order.secret)
         wanted = wanted_files(self.own, placed.tree)
-        self.changes = tuple(file_changes(wanted, job.files, placed.tree, eyes))
+        self.changes = tuple(file_changes(wanted, own_files(job), placed.tree, eyes))
         self.differing = {one.path for one in self.changes if one.change is not Change.REMOVED}
         running = {seen.rank for seen in job.ranks if seen.active != "inactive"}
         self.leaving = tuple(sorted(running - set(self.ranks)))

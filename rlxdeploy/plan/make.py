@@ -9,6 +9,7 @@ from rlxdeploy.model.resolution import Resolution, Seat
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.plan.clear import leaving
 from rlxdeploy.plan.diff import Wanted, wanted_files
+from rlxdeploy.plan.drift import drift
 from rlxdeploy.plan.epoch import because, causes, named
 from rlxdeploy.plan.guard import lost_hosts, refuse
 from rlxdeploy.plan.hosts import Aim, Epoch, host_plan
@@ -58,6 +59,7 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
         notices=(*resolution.notices, *lost.values(), *_unmanaged(resolution, aim.epoch)),
         explained=_explained(resolution),
         absent=resolution.absent,
+        drift=drift({name: survey.hosts[name].job for name in (*hosts, *cleared)}),
     )
 
 

@@ -10,6 +10,7 @@ from rlxdeploy.model.step import StartRanks, Step, StopRanks
 from rlxdeploy.model.survey import JobSeen, Survey
 from rlxdeploy.model.vocabulary import Launch
 from rlxdeploy.plan.clear import clearing
+from rlxdeploy.plan.drift import drift
 from rlxdeploy.plan.guard import foreign, is_foreign
 from rlxdeploy.plan.hosts import supervisor_argv
 from rlxdeploy.plan.order import Order
@@ -81,6 +82,7 @@ def _plan(
         join_timeout=order.join_timeout,
         hosts=hosts,
         ranks=tuple(sorted(_rows(hosts, seen), key=lambda row: row.rank)),
+        drift=drift(seen),
     )
 
 

@@ -49,6 +49,10 @@ def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterato
     if plan.ranks:
         yield Line("")
         yield from _table(plan.ranks)
+    if plan.drift:
+        yield Line("")
+        yield Line("drift: not as the last apply left it", Tone.HEAD)
+        yield from (Line(f"  {one}", Tone.NOTICE) for one in plan.drift)
     for name, part in plan.hosts.items():
         if not part.empty:
             yield Line("")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rlxdeploy.edge.apply import Manner, carried_out
+from rlxdeploy.edge.apply import Carried, Manner, carried_out
 from rlxdeploy.edge.session import Session
 from rlxdeploy.errors import HostError, Locked, Refused, Unreachable
 from rlxdeploy.model.files import RemoteFile, RemoteFiles
@@ -117,14 +117,28 @@ def test_a_stored_file_goes_with_the_last_release_that_names_it(lab: Lab) -> Non
 
 
 def test_a_release_of_the_same_name_is_mended(lab: Lab) -> None:
-    """A file that somebody changed by hand is as planned after the next apply."""
+    """What was changed, added or made a link is as planned; the job's own files and folder stay."""
     files = up(lab)
-    env = lab.home / "current" / "env" / "0.env"
-    wanted = env.read_bytes()
+    release = lab.home / "releases" / "r1"
+    env, process = release / "env" / "0.env", release / "process" / "0.json"
+    wanted, folder = (env.read_bytes(), process.read_bytes()), release.stat().st_ino
     env.write_bytes(b"RANK=7\n")
+    (release / "env" / "9.env").touch()
+    process.rename(lab.folder / "elsewhere")
+    process.symlink_to(lab.folder / "elsewhere")
+    (release / "checkpoint").write_bytes(b"precious")
+    stored = next((lab.home.parent / "store").glob("[0-9a-f]*"))
+    archive = stored.read_bytes()
+    stored.write_bytes(archive[:-1] + bytes([archive[-1] ^ 1]))
     up(lab, files=files)
 
-    assert env.read_bytes() == wanted
+    assert (env.read_bytes(), process.read_bytes()) == wanted
+    assert (process.is_symlink(), process.stat().st_mode & 0o777) == (False, 0o600)
+    assert [path.name for path in (release / "env").iterdir()] == ["0.env"]
+    assert (release / "checkpoint").read_bytes() == b"precious"
+    assert release.stat().st_ino == folder
+    assert stored.read_bytes() == archive
+    assert not list((lab.home / "releases").glob("*.tmp"))
 
 
 def test_a_rank_whose_supervisor_was_killed_is_stopped_all_the_same(lab: Lab) -> None:
@@ -264,9 +278,8 @@ def test_a_locked_host_names_who_holds_it(lab: Lab) -> None:
     assert not lab.carry_out(lab.plan((), lab.destroy_plan().hosts["local"].go)).outcomes.failed
 
 
-def test_one_host_that_fails_keeps_all_from_going(lab: Lab) -> None:
-    """Staged hosts are undone when another does not come to STAGED; only the culprit is named."""
-    before = listing(lab.folder)
+def with_absent(lab: Lab, manner: Manner) -> Carried:
+    """Carry a plan out for this host and for one that cannot be reached."""
     files = lab.files("r1")
     plan = lab.apply_plan(files)
     absent = replace(plan.hosts["local"], host=Host("absent"))
@@ -278,11 +291,36 @@ def test_one_host_that_fails_keeps_all_from_going(lab: Lab) -> None:
             raise Unreachable("absent", "connect", "no route to host")
         return lab.open(host, deadline)
 
-    with carried_out(plan, files, open_session, Manner("ann", patience=QUICK)) as carried:
-        pass
+    with carried_out(plan, files, open_session, manner) as carried:
+        return carried
+
+
+TOO_MANY = {
+    "none may": Manner("ann", patience=QUICK),
+    "one may, but no rank's": Manner("ann", patience=QUICK, max_fail=1, spare=("local",)),
+    "none may, of any": Manner("ann", patience=QUICK, spare=("absent",)),
+}
+
+
+@pytest.mark.parametrize("manner", TOO_MANY.values(), ids=TOO_MANY.keys())
+def test_one_host_that_fails_keeps_all_from_going(lab: Lab, manner: Manner) -> None:
+    """Staged hosts are undone when another does not come to STAGED; only the culprit is named."""
+    before = listing(lab.folder)
+    carried = with_absent(lab, manner)
+
     assert not carried.went
     assert list(carried.outcomes.failed) == ["absent"]
     assert listing(lab.folder).keys() == before.keys()
+
+
+def test_the_others_go_without_a_host_that_may_fail(lab: Lab) -> None:
+    """Before GO so many may fail as somebody said, if the others need none of them."""
+    carried = with_absent(lab, Manner("ann", patience=QUICK, max_fail=1, spare=("absent",)))
+
+    assert carried.went
+    assert carried.missed == {"absent"}
+    assert isinstance(carried.outcomes.failed["absent"], Unreachable)
+    assert alive(lab.record()["pid"])
 
 
 def test_a_step_that_fails_after_go_is_named(lab: Lab) -> None:

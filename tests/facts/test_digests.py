@@ -6,6 +6,7 @@ import pytest
 
 from rlxdeploy.facts import digests
 from rlxdeploy.facts.question import Answer, AnswerError, Answers, Unanswered
+from rlxdeploy.model.stray import How, Stray
 from rlxdeploy.model.survey import FileSeen, JobSeen
 
 MARK = {
@@ -100,6 +101,34 @@ def test_a_host_that_does_not_say_what_lies_there_fails() -> None:
     """Nobody may plan over a tree that was not seen: it might be another's."""
     with pytest.raises(Unanswered, match="user files"):
         digests.parse(Answers({"system files": Answer("")}, unanswered=("user files",)))
+
+
+UNIT = "/etc/systemd/system/rlx-demo@.service"
+NOTED = {"/var/lib/rlx/demo/current/env/0.env": [A, 0o644, ""], UNIT: [A, 0o644, ""]}
+
+
+def marked(**more: object) -> str:
+    """Return the tree with a mark that has *more* in it."""
+    return TREE.replace(json.dumps(MARK), json.dumps(MARK | more))
+
+
+def test_a_tree_is_held_against_what_its_mark_notes() -> None:
+    """A unit with another content is told; of what no mark notes nobody says anything."""
+    assert read(marked(files=NOTED)).strays == (Stray(UNIT, How.CHANGED),)
+    assert read(TREE).strays == ()
+    assert read(marked(files="of a newer rlxdeploy")).strays == ()
+
+
+def test_while_an_apply_is_under_way_nothing_is_astray() -> None:
+    """What lies there then is neither the one release nor the other."""
+    assert read(marked(files=NOTED) + "unconfirmed|r1\n").strays == ()
+
+
+def test_a_current_that_points_elsewhere_is_all_that_is_told() -> None:
+    """Every file differs then, and that is the one reason."""
+    text = marked(files=NOTED).replace("current|releases/r2", "current|releases/r1")
+
+    assert read(text).strays == (Stray("/var/lib/rlx/demo/current", How.SWITCHED),)
 
 
 LOCK = "lock|pid=7\nlock|start=42\nlock|boot=b1\nlock|since=1\nlock|by=ann at desk\n"

@@ -284,7 +284,7 @@ def test_boot_alone_starts_without_a_stop() -> None:
     world = World(launch="systemd")
     plan = plan_for(world, applied(world), replace(ORDER, boot=False))
 
-    assert kinds(plan, "a") == ([], [StartRanks])
+    assert kinds(plan, "a") == ([], [MarkDeployment, StartRanks])
     assert not plan.hosts["a"].actions
 
 

@@ -10,9 +10,8 @@ step() { # number, command...: a failure is told, and what is to become of it wa
 switch() { # release
   staged=$home/releases/$1
   if [ -d "$staged.tmp" ]; then
-    [ ! -e "$staged" ] || mv "$staged" "$staged.old.tmp" || return
-    mv "$staged.tmp" "$staged" && relabel "$staged" || return
-    rm -rf "$staged.old.tmp"
+    # Ranks that go on may stand in this folder, and have their files in it.
+    mend "$staged" "$staged.tmp" || return
   fi
   point_current "$1"
 }

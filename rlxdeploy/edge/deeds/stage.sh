@@ -52,11 +52,29 @@ put() { # release path mode offset bytes
 
 alike() { # folder, folder: has the first all of the second; the job may have written there too
   (cd "$2" && find . -type f) | while IFS= read -r one; do
-    cmp -s "$1/$one" "$2/$one" && [ "$(mode "$1/$one")" = "$(mode "$2/$one")" ] || exit 1
+  [ -z "$(others "$1" "$2")" ] || return
+    same_file "$1/$one" "$2/$one" || exit 1
   done
 }
 
 mode() { ls -ld "$1" 2>/dev/null | cut -c 1-10; }
+same_file() { cmp -s "$1" "$2" && [ "$(mode "$1")" = "$(mode "$2")" ]; }
+
+others() ( # folder, folder: what the first has in our own folders, and the second has not
+  cd "$1" && find env process ! -type d 2>/dev/null | while IFS= read -r one; do
+    [ -f "$2/$one" ] || printf '%s\n' "$one"
+  done
+)
+
+mend() { # folder, folder: the first gets all that the second has; what the job has written stays
+  others "$1" "$2" | while IFS= read -r one; do rm -f "$1/$one" || exit; done || return
+  (cd "$2" && find . -type f) | while IFS= read -r one; do
+    ! same_file "$1/$one" "$2/$one" || continue
+    below "$(dirname "$1/$one")" && mv -f "$2/$one" "$1/$one" || exit
+  done || return
+  relabel "$1" && rm -rf "$2"
+}
+
 
 relabel() { # path: under SELinux a renamed file keeps the label of its first name
   ! command -v restorecon >/dev/null 2>&1 || restorecon -RF "$1"
@@ -77,7 +95,7 @@ finish() { # release: in place, unless one with the same name is: that may be ru
 store() { # digest offset bytes
   need_folder "$data/store"
   hold_store || die "lock $data/store: held by $(value by "$data/store/.lock")$(room)"
-  if [ ! -f "$data/store/$1" ] || [ "$(wc -c <"$data/store/$1")" -ne "$3" ]; then
+  if ! piece "$2" "$3" | cmp -s - "$data/store/$1"; then
     try "write $data/store/$1" write "$data/store/$1.$$" 644 "" "$2" "$3"
     try "write $data/store/$1" durable "$data/store/$1.$$"
     try "write $data/store/$1" mv -f "$data/store/$1.$$" "$data/store/$1"
