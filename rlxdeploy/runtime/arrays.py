@@ -37,4 +37,9 @@ def is_flat(array: NDArray[Any]) -> bool:
 def write_back(flat: NDArray[Any], array: NDArray[Any]) -> None:
     """Put the row that `flatten` gave for *array* into it, unless it is its own memory."""
     if not is_flat(array):
-        array[...] = flat.reshape(array.shape)
+        array[...] = restored(flat, array.dtype).reshape(array.shape)
+
+
+def restored(flat: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a row as elements of the caller's *dtype*, whatever they were worked on as."""
+    return flat.view(dtype.newbyteorder("<")).astype(dtype, copy=False)

@@ -33,7 +33,7 @@ from rlxdeploy.runtime.algorithm.elements import element_type, folded_type
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import as_bytes
 from rlxdeploy.runtime.algorithm.native_steps import split
-from rlxdeploy.runtime.arrays import flatten, write_back
+from rlxdeploy.runtime.arrays import flatten, restored, write_back
 from rlxdeploy.runtime.errors import LengthMismatch
 from rlxdeploy.runtime.link.collectives import Collectives, Turnout
 from rlxdeploy.runtime.onesided import OneSided
@@ -154,8 +154,9 @@ class ProcessGroup(OneSided):
     ) -> NDArray[Any]:
         """Reduce *array* over all ranks, in place; return it.
 
-        All ranks end with the same bits.  Deterministic mode, on the rlx wire, sums float32 in
-        float64; every rank must choose alike.
+        All ranks end with the same bits.  Deterministic mode, on either wire, folds float32 in
+        float64 and rounds once; other dtypes and other calls have no such mode.  Every rank must
+        choose alike.
         """
         exact = self._deterministic if deterministic is None else deterministic
         if dtype is None and not exact and self._express(array, kind, timeout):
@@ -219,7 +220,7 @@ class ProcessGroup(OneSided):
         out = np.empty(stop - start, flat.dtype)
         chosen = ReduceKind(kind)
         self._guard(call, lambda: self._wire.reduce_scatter(flat, out, chosen, elements, call))
-        return out.astype(array.dtype, copy=False)
+        return restored(out, array.dtype)
 
     def all_to_all(self, array: NDArray[Any], timeout: Optional[float] = None) -> NDArray[Any]:
         """Send array[i] to rank i; return an array whose row i came from rank i.
@@ -232,7 +233,7 @@ class ProcessGroup(OneSided):
             raise ValueError(f"all_to_all: {array.shape} has not {self.world} rows, one a rank")
         out = np.empty(flat.size, flat.dtype)
         self._guard(call, lambda: self._wire.all_to_all(flat, out, call))
-        return out.astype(array.dtype, copy=False).reshape(array.shape)
+        return restored(out, array.dtype).reshape(array.shape)
 
     def all_to_all_v(
         self, parts: Sequence[NDArray[Any]], timeout: Optional[float] = None
@@ -246,7 +247,7 @@ class ProcessGroup(OneSided):
         if len(rows) != self.world or len({row.dtype for row in rows}) != 1:
             raise ValueError(f"all_to_all_v: needs {self.world} parts of one dtype, one a rank")
         got = self._guard(call, lambda: self._wire.all_to_all_v(rows, call))
-        return [row.astype(parts[0].dtype, copy=False) for row in got]
+        return [restored(row, parts[0].dtype) for row in got]
 
     def ppermute(
         self,
@@ -263,7 +264,7 @@ class ProcessGroup(OneSided):
         flat = flatten(array)
         out = np.zeros(flat.size, flat.dtype)
         self._guard(call, lambda: self._wire.ppermute(flat, out, routes, call))
-        return out.astype(array.dtype, copy=False).reshape(array.shape)
+        return restored(out, array.dtype).reshape(array.shape)
 
     def federated_average(
         self,

@@ -40,6 +40,11 @@ class Call(NamedTuple):
     root: int
 
     @property
+    def unit(self) -> int:
+        """The bytes of an element."""
+        return 2 if self.written else np.dtype(self.dtype).itemsize
+
+    @property
     def written(self) -> Optional[str]:
         return "bf16" if self.dtype == "bf16" else None
 
@@ -111,7 +116,7 @@ def _typed(group: ProcessGroup, call: Call) -> None:
 
 
 def _exact(group: ProcessGroup, call: Call) -> None:
-    call = call._replace(dtype="<f4")
+    call = call._replace(dtype="<f4", size=call.size * call.unit // 4)
     array = group.all_reduce(numbers(call, group.rank), call.kind, deterministic=True)
     same(call, array, total(call, group.world))
 

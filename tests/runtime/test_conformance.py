@@ -153,6 +153,77 @@ def test_every_rank_ends_with_the_same_bits_of_the_reduction(
         assert_close(elements, results[0], reduced(kind, elements, len(results), size))
 
 
+@pytest.mark.parametrize("kind", ReduceKind, ids=lambda kind: kind.name)
+def test_deterministic_mode_rounds_a_float32_once(cluster: Cluster, kind: ReduceKind) -> None:
+    """What cancels in float64 is not lost in float32; other dtypes are reduced as always."""
+    world = len(cluster.groups)
+    # Sums of these need 53 bits at most, so that no order of the ranks matters.
+    great = np.float32(2**40) * (np.arange(world) - (world - 1) / 2).astype(np.float32)
+    rows = [np.arange(1001, dtype=np.float32) / 8 + great[rank] for rank in range(world)]
+    halves = np.arange(1001, dtype=np.float16) % 64
+
+    def work(group: ProcessGroup) -> Tuple[NDArray[Any], NDArray[Any]]:
+        return (
+            group.all_reduce(rows[group.rank].copy(), kind, deterministic=True),
+            group.all_reduce(halves.copy(), ReduceKind.MAX, deterministic=True),
+        )
+
+    exact = {
+        ReduceKind.SUM: np.sum(rows, axis=0, dtype=np.float64),
+        ReduceKind.MEAN: np.sum(rows, axis=0, dtype=np.float64) / world,
+        ReduceKind.MAX: np.max(rows, axis=0),
+        ReduceKind.MIN: np.min(rows, axis=0),
+    }[kind].astype(np.float32)
+    for got, untouched in cluster.run(work):
+        assert got.tobytes() == exact.tobytes()
+        assert untouched.tobytes() == halves.tobytes()
+
+
+def test_bfloat16_of_ml_dtypes_is_an_array_like_any_other(cluster: Cluster) -> None:
+    """Without a word about its dtype, in any layout; results are of that dtype again."""
+    bf16 = pytest.importorskip("ml_dtypes").bfloat16
+    world = len(cluster.groups)
+    total = sum(range(1, world + 1))
+
+    def work(group: ProcessGroup) -> Dict[str, NDArray[Any]]:
+        mine = np.full((world, 3), group.rank + 1, np.float32).astype(bf16)
+        turned = np.repeat(mine, 2, 1)[:, ::2]
+        turn = [(rank, (rank + 1) % world) for rank in range(world)]
+        results = {
+            "all_reduce": group.all_reduce(turned.copy()),
+            "strided": group.all_reduce(turned),
+            "typed": group.all_reduce_typed(mine.copy()),
+            "named": group.all_reduce(mine.copy(), dtype="bf16"),
+            "reduce": group.reduce(mine.copy(), world - 1),
+            "scatter": group.reduce_scatter(mine),
+            "gather": group.all_gather(mine),
+            "to_all": group.all_to_all(mine),
+            "to_all_v": np.concatenate(group.all_to_all_v(list(mine))),
+            "permuted": group.ppermute(mine, turn),
+        }
+        group.broadcast(mine, world - 1)
+        results["broadcast"] = mine
+        averaged = np.full(5, group.rank, np.float32).astype(bf16)
+        group.federated_average(averaged, 30)
+        results["averaged"] = averaged
+        return results
+
+    ranks = np.arange(1, world + 1)
+    for rank, results in enumerate(cluster.run(work)):
+        expected = {name: np.full((world, 3), total) for name in results}
+        expected["reduce"] = np.full((world, 3), total if rank == world - 1 else rank + 1)
+        expected["scatter"] = np.full(3, total)
+        expected["gather"] = np.broadcast_to(ranks[:, None, None], (world, world, 3))
+        expected["to_all"] = np.broadcast_to(ranks[:, None], (world, 3))
+        expected["to_all_v"] = np.repeat(ranks, 3)
+        expected["permuted"] = np.full((world, 3), (rank - 1) % world + 1)
+        expected["broadcast"] = np.full((world, 3), world)
+        expected["averaged"] = np.full(5, (world - 1) / 2)
+        for name, got in results.items():
+            assert got.dtype == bf16, name
+            assert got.astype(np.float32).tolist() == expected[name].tolist(), name
+
+
 @pytest.mark.parametrize("elements", WIDE.values(), ids=WIDE)
 def test_wider_integers_are_reduced_where_the_wire_has_them(
     cluster: Cluster, elements: Elements

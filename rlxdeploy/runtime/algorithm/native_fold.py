@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Sequence
 
 import numpy as np
 
+from rlxdeploy.runtime.algorithm import bfloat16, float16
 from rlxdeploy.runtime.vocabulary import Dtype, Kind
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ _UFUNCS: Dict[int, np.ufunc] = {
 _NOTICES = (FloatingPointError, RuntimeWarning)
 # Three blocks of float32 and two of 16 bits stay in the L2 cache of a small core.
 _BLOCK = 16384
-_BF16_NAN = 0x7FC0
-_BF16_SIGN = 0x8000
 
 
 def make_fold(kind: int, dtype: int, *, exact: bool = False) -> Fold:
@@ -45,9 +44,9 @@ def make_fold(kind: int, dtype: int, *, exact: bool = False) -> Fold:
     if exact:
         return _Narrow(ufunc, _widen, _round, np.float64)
     if dtype == Dtype.FLOAT16:
-        return _Narrow(ufunc, _widen, _round)
+        return _Narrow(ufunc, float16.widen_into, _round)
     if dtype == Dtype.BFLOAT16:
-        return _Narrow(ufunc, _widen_bfloat16, _round_bfloat16)
+        return _Narrow(ufunc, bfloat16.widen_into, bfloat16.narrow_into)
     mean = _mean_float if dtype in {Dtype.FLOAT32, Dtype.FLOAT64} else _mean_integer
 
     def fold(out: NDArray[Any], parts: Sequence[NDArray[Any]], ranks: int) -> None:
@@ -101,7 +100,7 @@ class _Narrow:
         self._part = np.empty(_BLOCK, wide)
 
     def __call__(self, out: NDArray[Any], parts: Sequence[NDArray[Any]], ranks: int) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             for start in range(0, out.size, _BLOCK):
                 self._fold_block(out, parts, slice(start, start + _BLOCK), ranks)
 
@@ -125,27 +124,3 @@ def _widen(part: NDArray[Any], wide: NDArray[Any]) -> None:
 
 def _round(total: NDArray[Any], _spare: NDArray[Any], into: NDArray[Any]) -> None:
     np.copyto(into, total, casting="same_kind")
-
-
-def _widen_bfloat16(part: NDArray[Any], wide: NDArray[Any]) -> None:
-    bits = wide.view(np.uint32)
-    np.copyto(bits, part)
-    np.left_shift(bits, 16, out=bits)
-
-
-def _round_bfloat16(total: NDArray[Any], spare: NDArray[Any], into: NDArray[Any]) -> None:
-    """Round to nearest, ties to even: add a half less one, and one more where the last bit is odd.
-
-    A NaN would turn into an infinity that way; it becomes the quiet one of its sign.
-    """
-    bits, odd = total.view(np.uint32), spare.view(np.uint32)
-    nans = np.isnan(total)
-    np.right_shift(bits, 16, out=odd)
-    quiet = odd[nans] & _BF16_SIGN | _BF16_NAN if nans.any() else None
-    np.bitwise_and(odd, 1, out=odd)
-    np.add(odd, 0x7FFF, out=odd)
-    np.add(bits, odd, out=bits)
-    np.right_shift(bits, 16, out=bits)
-    np.copyto(into, bits, casting="same_kind")
-    if quiet is not None:
-        into[nans] = quiet
