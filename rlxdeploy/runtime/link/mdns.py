@@ -21,7 +21,7 @@ from rlxdeploy.runtime.link.udp import Until
 from rlxdeploy.runtime.wire.beacon import Dialect
 
 if TYPE_CHECKING:
-    from zeroconf import ServiceInfo, Zeroconf
+    from zeroconf import ServiceInfo, ServiceStateChange, Zeroconf
 
 SERVICE = "_rlx-coord._udp.local."
 NODE = "_rlx-node._tcp.local."
@@ -29,7 +29,8 @@ _SERVER = "rlx-coord"
 _TXT = "rlx"
 # Once one has answered, others on the LAN have this long to show that there are several.
 _SETTLE_S = 1.0
-_RESOLVE_MS = 1000
+# Who shows a name answers for it in a moment, on a busy machine later.
+_RESOLVE_MS = 3000
 _CLAIM_S = 3.0
 
 
@@ -145,11 +146,16 @@ class _Search:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
+        self._shown: Set[str] = set()
         self._names: Set[str] = set()
         self._news = threading.Condition()
 
-    def changed(self, *, name: str, **_more: Any) -> None:  # noqa: ANN401 - what zeroconf tells
+    def changed(self, *, name: str, state_change: ServiceStateChange, **_more: Any) -> None:  # noqa: ANN401 - what zeroconf tells
         with self._news:
+            if state_change.name == "Removed":
+                self._shown.discard(name)
+                return
+            self._shown.add(name)
             self._names.add(name)
             self._news.notify()
 
@@ -170,10 +176,17 @@ class _Search:
         found: Dict[str, Address] = {}
         for name in names:
             info = zeroconf.get_service_info(SERVICE, name, _RESOLVE_MS)
-            place = None if info is None else self._place(info)
-            if place is not None:
+            if info is None:
+                self._again(name)
+            elif (place := self._place(info)) is not None:
                 found[name] = place
         return found
+
+    def _again(self, name: str) -> None:
+        """Look up later a name that nobody answered for yet, unless it went meanwhile."""
+        with self._news:
+            if name in self._shown:
+                self._names.add(name)
 
     def _place(self, info: ServiceInfo) -> Optional[Address]:
         if self._dialect.label:
