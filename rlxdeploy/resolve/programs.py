@@ -44,6 +44,15 @@ def python_path(wanted: Wanted, facts: HostFacts, report: Report) -> str:
     return found
 
 
+def rank_python(wanted: Wanted, facts: HostFacts, report: Report) -> str:
+    """Return the interpreter of a rank, "" where the host lacks it and the command does without."""
+    command = report.loaded.inventory.job.command
+    if command is None or command[0] in PYTHONS:
+        return python_path(wanted, facts, report)
+    found = find_program(wanted.program, facts)
+    return "" if isinstance(found, Missing) else found
+
+
 def argv(python: str, workdir: str, facts: HostFacts, report: Report) -> tuple[str, ...]:
     """Return what a rank runs, the program as an absolute path, all else as written.
 

@@ -17,7 +17,7 @@ from rlxdeploy.resolve.group import Group, Stand, group
 from rlxdeploy.resolve.launch import check_groups
 from rlxdeploy.resolve.machines import in_file_order
 from rlxdeploy.resolve.placing import place
-from rlxdeploy.resolve.programs import argv, python_path
+from rlxdeploy.resolve.programs import argv, rank_python
 from rlxdeploy.resolve.promote import NOBODY, Promotion
 from rlxdeploy.resolve.report import Report
 from rlxdeploy.resolve.shares import Layers, layer_shares
@@ -202,7 +202,7 @@ def _runs(
     if stand.facts is None:
         return _Runs()
     wanted = wanted_python(report.loaded, stand.entry, controller.interpreter)
-    python = python_path(wanted, stand.facts, report)
+    python = rank_python(wanted, stand.facts, report)
     workdir = hosts[stand.machine].workdir
     return _Runs(python, argv(python, workdir, stand.facts, report), wanted.why)
 

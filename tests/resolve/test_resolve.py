@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rlxdeploy.errors import Severity, Unreachable
+from rlxdeploy.errors import CompileError, Severity, Unreachable
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.resolve import resolve
 from tests.resolve.lab import CONTROLLER, HOSTS, load, machine, settle, survey, three
@@ -238,6 +238,17 @@ def test_the_program_becomes_an_absolute_path(command: list[str], argv: tuple[st
     facts = machine(programs=programs, launches=("process",))
 
     assert settle(f"[job]\ncommand = {command}\n[[node]]\n", facts).seats[0].argv == argv
+
+
+def test_a_program_of_its_own_needs_no_python() -> None:
+    """Under systemd a host without any is fine; a supervisor is written in it."""
+    text = '[job]\ncommand = ["/srv/run"]\n[[node]]\n'
+    without: dict[str, Any] = {"programs": {CONTROLLER.interpreter: ""}, "python": ""}
+
+    seat = settle(text, machine(launches=("systemd",), **without)).seats[0]
+    assert (seat.python, seat.argv) == ("", ("/srv/run",))
+    with pytest.raises(CompileError, match="is not on local"):
+        settle(text, machine(launches=("process",), **without))
 
 
 def test_layers_of_a_manual_placement_reach_the_rank() -> None:
