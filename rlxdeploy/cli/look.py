@@ -159,12 +159,12 @@ def show_status(screen: Screen, seen: Status) -> None:
             screen.notes.out(
                 f"warning: rank {rank.rank} on {rank.host}: {rank.blind}", highlight=False
             )
+    for one in seen.drift:
+        screen.tell(f"drift: {one}", "yellow")
     for name, why in seen.failed.items():
         screen.notes.out(f"error: {name}: {why}", highlight=False)
 
 
-    for one in seen.drift:
-        screen.tell(f"drift: {one}", "yellow")
 def status_document(seen: Status) -> dict[str, object]:
     """Return a status as JSON shows it."""
     return {
@@ -172,11 +172,11 @@ def status_document(seen: Status) -> dict[str, object]:
         "world": seen.world,
         "joined": seen.joined,
         "ranks": [asdict(rank) for rank in seen.ranks],
+        "drift": [asdict(one) for one in seen.drift],
         "failed": dict(seen.failed),
     }
 
 
-        "drift": [asdict(one) for one in seen.drift],
 def _summary(seen: Status) -> str:
     if not seen.ranks:
         return f"{seen.job}: not deployed"

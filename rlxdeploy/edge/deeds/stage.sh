@@ -51,13 +51,12 @@ put() { # release path mode offset bytes
 }
 
 alike() { # folder, folder: has the first all of the second; the job may have written there too
-  (cd "$2" && find . -type f) | while IFS= read -r one; do
   [ -z "$(others "$1" "$2")" ] || return
+  (cd "$2" && find . -type f) | while IFS= read -r one; do
     same_file "$1/$one" "$2/$one" || exit 1
   done
 }
 
-mode() { ls -ld "$1" 2>/dev/null | cut -c 1-10; }
 same_file() { cmp -s "$1" "$2" && [ "$(mode "$1")" = "$(mode "$2")" ]; }
 
 others() ( # folder, folder: what the first has in our own folders, and the second has not
@@ -75,6 +74,7 @@ mend() { # folder, folder: the first gets all that the second has; what the job 
   relabel "$1" && rm -rf "$2"
 }
 
+mode() { ls -ld "$1" 2>/dev/null | cut -c 1-10; }
 
 relabel() { # path: under SELinux a renamed file keeps the label of its first name
   ! command -v restorecon >/dev/null 2>&1 || restorecon -RF "$1"
