@@ -60,9 +60,18 @@ class Lab:
         return self._over_ssh.open(host, deadline)
 
     def told(self) -> tuple[Finding, ...]:
-        """Return what is to be said of how hosts were reached: who needed another client."""
-        reached = self._over_ssh.by_openssh if self._over_ssh else {}
-        found = []
+        """Return what is to be said of how hosts were reached: new keys, and other clients."""
+        if self._over_ssh is None:
+            return ()
+        reached = self._over_ssh.by_openssh
+        found = [
+            Finding(
+                f"{one.alias}: its key was unknown; {one.key} is now in {one.file}",
+                key="ssh.host_keys",
+                severity=Severity.NOTICE,
+            )
+            for one in self._over_ssh.known.accepted
+        ]
         for why in dict.fromkeys(reached.values()):
             hosts = ", ".join(alias for alias, one in reached.items() if one == why)
             what = f"{hosts}: reached {why}"

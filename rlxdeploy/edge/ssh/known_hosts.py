@@ -3,6 +3,7 @@
 import os
 import secrets
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlxdeploy.edge.ssh.route import Hop
@@ -22,12 +23,31 @@ _SALT_BYTES = 20  # the length of a SHA-1, as ssh-keygen -H makes it
 _Version = tuple[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A key, as type and fingerprint, that nobody knew of *alias* and that stands in *file* now."""
+
+    alias: str
+    key: str
+    file: Path
+
+
 class KnownHosts:
     """All files that any host's configuration names; safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._read: dict[Path, tuple[_Version, tuple[KnownKey, ...]]] = {}
+        self._accepted: list[Accepted] = []
+
+    @property
+    def accepted(self) -> tuple[Accepted, ...]:
+        """The keys that were taken in unseen, as accept-new says, oldest first."""
+        return tuple(self._accepted)
+
+    def note(self, hop: Hop, key: str, file: Path) -> None:
+        """Note that *key* of *hop* was accepted and stands in *file*."""
+        self._accepted.append(Accepted(hop.alias, key, file))
 
     def judge(self, hop: Hop, key: PublicKey) -> Judgement:
         """Return how *key* stands for *hop*."""

@@ -21,7 +21,7 @@ from rlxdeploy.edge.local import ChildSession
 from rlxdeploy.edge.session import Session
 from rlxdeploy.edge.ssh.dial import Line, dial_command
 from rlxdeploy.edge.ssh.failure import Broken
-from rlxdeploy.edge.ssh.openssh_log import why_it_ended, why_it_failed
+from rlxdeploy.edge.ssh.openssh_log import accepted_key, why_it_ended, why_it_failed
 from rlxdeploy.edge.ssh.route import Hop
 from rlxdeploy.edge.ssh.terms import Keepalive, Terms
 from rlxdeploy.model.host import Host
@@ -123,6 +123,8 @@ class OpenSshClient:
         link = self._master(hop, before)
         try:
             self._await(link, before, deadline)
+            if key := accepted_key(link.said):
+                self.terms.known.note(hop, key, hop.path(hop.resolved.remembers_in))
         except BaseException:
             link.close()
             raise

@@ -21,6 +21,8 @@ from rlxdeploy.edge.ssh.terms import Keepalive
 from rlxdeploy.facts.known_hosts import KnownKey, Standing
 
 _KEY = re.compile(r"^debug1: Server host key: (.+)$", re.MULTILINE)
+_ADDED = re.compile(r"^Warning: Permanently added ", re.MULTILINE)
+_NOT_ADDED = re.compile(r"^(Failed to add the host to the list of known hosts .*)$", re.MULTILINE)
 _OFFERED = re.compile(r"^debug1: Offering public key: (.+)$", re.MULTILINE)
 _LAST_LINES = 3
 
@@ -71,6 +73,18 @@ def why_it_failed(
         if failure := tell():
             return failure
     return Broken("connect", _last_words(log) or "the OpenSSH client ended without a word")
+
+
+def accepted_key(log: str) -> str:
+    """Return the key, as type and fingerprint, that ssh has made known, "" if it was known.
+
+    Raises Broken where ssh took a key in and could not remember it.
+    """
+    log = log.replace("\r", "")
+    if failed := _NOT_ADDED.search(log):
+        raise Broken("remember the host key", failed[1])
+    key = _KEY.search(log) if _ADDED.search(log) else None
+    return key[1] if key else ""
 
 
 def why_it_ended(log: str, keepalive: Keepalive) -> str:

@@ -65,6 +65,6 @@ class Terms:
 
     def _remember(self, hop: Hop, key: PublicKey) -> None:
         try:
-            self.known.remember(hop, key)
+            self.known.note(hop, str(key), self.known.remember(hop, key))
         except OSError as error:
             raise Broken("remember the host key", str(error)) from error

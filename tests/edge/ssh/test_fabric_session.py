@@ -8,8 +8,9 @@ import pytest
 
 from rlxdeploy.edge.session import SessionLost, framed
 from rlxdeploy.errors import HostError, Refused, Unreachable, Untrusted
+from rlxdeploy.facts.ssh_keys import from_public_file
 from rlxdeploy.model.host import Host
-from rlxdeploy.model.vocabulary import HostKeys
+from rlxdeploy.model.vocabulary import HostKeys, SshClient
 from tests.edge.ssh.conftest import HOST, Site, everything, soon
 from tests.edge.ssh.relay import relay
 from tests.edge.ssh.server import drop_it, serving
@@ -203,15 +204,33 @@ def test_a_changed_key_is_never_accepted(site: Site, host_keys: HostKeys) -> Non
     assert f"{site.known}:2" in untrusted.value.why
 
 
-def test_accept_new_remembers_whom_it_meets(site: Site) -> None:
-    """The first meeting is written down, a key change after it is refused."""
+@pytest.mark.parametrize("client", [SshClient.FABRIC, SshClient.OPENSSH])
+def test_accept_new_remembers_whom_it_meets(site: Site, client: SshClient) -> None:
+    """The first meeting is written down and noted, the second is none."""
     with serving(site.folder, site.authorized) as server:
         site.to(server.port)
-        with site.hosts(host_keys=HostKeys.ACCEPT_NEW) as hosts:
+        with site.hosts(host_keys=HostKeys.ACCEPT_NEW, client=client) as hosts:
             hosts.open(HOST, soon()).close()
+            (noted,) = hosts.known.accepted
         assert site.known.read_text() == server.known
-        with site.hosts() as hosts:
+        public = from_public_file(server.host_key.encode())
+        assert (noted.alias, noted.key, noted.file) == ("target", str(public), site.known)
+        with site.hosts(host_keys=HostKeys.ACCEPT_NEW, client=client) as hosts:
             hosts.open(HOST, soon()).close()
+            assert hosts.known.accepted == ()
+
+
+@pytest.mark.parametrize("client", [SshClient.FABRIC, SshClient.OPENSSH])
+def test_a_key_that_cannot_be_remembered_is_not_accepted(site: Site, client: SshClient) -> None:
+    """The next run would meet a stranger again."""
+    site.known.mkdir()
+    with serving(site.folder, site.authorized) as server:
+        site.to(server.port)
+        with (
+            site.hosts(host_keys=HostKeys.ACCEPT_NEW, client=client) as hosts,
+            pytest.raises(Unreachable, match="remember the host key"),
+        ):
+            hosts.open(HOST, soon())
 
 
 def test_a_server_that_says_nothing_costs_the_timeout(site: Site) -> None:
