@@ -11,17 +11,19 @@ from rlxdeploy.app.survey import Extra, surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.files import FileError, write_atomically
 from rlxdeploy.errors import Finding
-from rlxdeploy.facts.caps import NodeCaps, caps
+from rlxdeploy.facts.caps import NodeCaps
 from rlxdeploy.model.codec import dump_survey
-from rlxdeploy.model.survey import HostFacts, Survey
+from rlxdeploy.model.survey import Survey
 from rlxdeploy.render.concrete import resolve_toml
+from rlxdeploy.resolve.workers import as_workers
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A survey, and what is to be said of the search for its machines."""
+    """A survey, with what upstream's `--probe` would say of each host, and all findings."""
 
     survey: Survey
+    workers: Mapping[str, NodeCaps]
     notices: tuple[Finding, ...]
 
     @property
@@ -63,13 +65,7 @@ def probe(inventory: Path, lab: Lab, say: Say, *, bench: bool = False) -> Probed
     loaded = load_to_compile(inventory)
     lab.follow(loaded)
     grown, survey = surveyed(loaded, None, lab, say, Extra(bench=bench))
-    return Probed(survey, grown.notices)
-
-
-def capabilities(facts: HostFacts) -> NodeCaps:
-    """Return what upstream's `--probe` would say of a host."""
-    folder = next(iter(facts.hardware.disk_free), "/")
-    return caps(facts, facts.host.name, folder)
+    return Probed(survey, as_workers(grown, survey), grown.notices)
 
 
 def save_survey(survey: Survey, path: Path) -> None:

@@ -1,17 +1,19 @@
 """The machines of a job and what they say: written, found and remembered ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlxdeploy.app.discover import discover
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Doing, Say
-from rlxdeploy.edge.files import read_text
 from rlxdeploy.app.secrets import private
+from rlxdeploy.edge.files import read_text
 from rlxdeploy.edge.gather import looked_up
 from rlxdeploy.edge.record import read_record
 from rlxdeploy.edge.survey import survey_hosts
-from rlxdeploy.errors import HostError, Untrusted
+from rlxdeploy.errors import Finding, HostError, InventoryError, Place, Untrusted
+from rlxdeploy.facts.caps import NodeCaps, read_workers
 from rlxdeploy.facts.script import Patience
 from rlxdeploy.model.codec import load_survey
 from rlxdeploy.model.loaded import Loaded
@@ -23,6 +25,7 @@ from rlxdeploy.resolve.controller import names_to_look_up
 from rlxdeploy.resolve.discovery import asked_again, gently, settled, with_nodes
 from rlxdeploy.resolve.sift import Sifted, excluded, names_excluded
 from rlxdeploy.resolve.targets import targets
+from rlxdeploy.resolve.workers import with_workers
 
 # Loading numpy or torch from a cold disk takes half a minute, reading 64 MiB from a slow one more.
 _MEASURING = Patience(quick=4.0, slow=90.0)
@@ -129,11 +132,6 @@ def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
         {name: _why(error) for name, error in failed.items()},
         untrusted=tuple(name for name, error in failed.items() if isinstance(error, Untrusted)),
     )
-
-
-def read_survey(path: Path) -> Survey:
-    """Return a survey that was saved; raises InventoryError where it cannot be read as one."""
-    return load_survey(read_text(path).content, str(path))
 
 
 def _recorded(loaded: Loaded) -> tuple[HostRecord, ...]:

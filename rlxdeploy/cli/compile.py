@@ -2,16 +2,15 @@
 
 import json
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.export import (
     Probed,
-    capabilities,
     concrete,
     probe,
     render_tree,
@@ -30,6 +29,7 @@ from rlxdeploy.cli.options import (
     chosen,
 )
 from rlxdeploy.cli.screen import Screen
+from rlxdeploy.cli.tables import columns
 from rlxdeploy.model.survey import HostFacts, Survey
 
 app = typer.Typer()
@@ -42,8 +42,6 @@ SurveyOut = Annotated[
 Bench = Annotated[
     bool, typer.Option("--bench", help="Measure processor, cards and disk; takes seconds.")
 ]
-
-_NUMBERS = frozenset({"cores", "RAM", "GFLOP/s", "disk MB/s"})
 
 
 @app.command("resolve")
@@ -109,7 +107,8 @@ def probe_command(
     if as_json:
         screen.document(_document(probed))
     else:
-        screen.results.print(_hosts(probed.survey, bench=bench))
+        for line in _hosts(probed.survey, bench=bench):
+            screen.results.out(line, highlight=False)
     for notice in probed.notices:
         screen.notes.out(f"{notice.severity}: {notice}", highlight=False)
     for name, why in probed.failed.items():
@@ -119,19 +118,17 @@ def probe_command(
 
 def _document(probed: Probed) -> dict[str, object]:
     survey = probed.survey
-    hosts = {name: json.loads(capabilities(facts).line()) for name, facts in survey.hosts.items()}
+    hosts = {name: json.loads(said.line()) for name, said in probed.workers.items()}
     notices = [finding_document(one) for one in probed.notices]
     return {"hosts": hosts, "failed": dict(survey.failed), "notices": notices}
 
 
-def _hosts(survey: Survey, *, bench: bool) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def _hosts(survey: Survey, *, bench: bool) -> Iterator[str]:
+    """Yield a heading and one line a host, uncut: a pipe has no width, and a device a long name."""
     titles = ("host", "system", "cores", "RAM", "devices", "python", "numpy", "launch")
-    for title in titles + (("GFLOP/s", "disk MB/s") if bench else ()):
-        table.add_column(title, justify="right" if title in _NUMBERS else "left")
-    for name, facts in survey.hosts.items():
-        table.add_row(name, *_cells(facts), *(_speeds(facts) if bench else ()))
-    return table
+    rows = [(name, *_cells(facts), *_speeds(facts)) for name, facts in survey.hosts.items()]
+    shown = [(*titles, "GFLOP/s", "disk MB/s"), *rows]
+    return columns(shown if bench else [row[: len(titles)] for row in shown])
 
 
 def _speeds(facts: HostFacts) -> tuple[str, ...]:

@@ -58,7 +58,9 @@ SkipUnreachable = Annotated[
 ]
 SurveyFile = Annotated[
     Path | None,
-    typer.Option("--survey", help="Compile from a saved survey; no host is asked."),
+    typer.Option(
+        "--survey", help="Compile from a saved survey, or workers' NodeCaps; no host is asked."
+    ),
 ]
 Templates = Annotated[
     Path | None,

@@ -97,6 +97,51 @@ def read_caps(stdout: str) -> NodeCaps:
     raise ValueError(f"no capabilities in the answer: {why}")
 
 
+def read_workers(text: str) -> dict[str, NodeCaps] | None:
+    """Return the capabilities in a file by whom they belong to, None where it holds none.
+
+    Known are a JSON list, what workers printed one after the other, and the document of
+    `probe --json`.  The key is the name that the document gives, or else the worker's `addr`.
+    Raises ValueError where one of them is not whole.
+    """
+    said = _documents(text)
+    if not said or not all(_is_caps(one) for _, one in said):
+        return None
+    found: dict[str, NodeCaps] = {}
+    for number, (name, one) in enumerate(said):
+        try:
+            caps = NodeCaps.model_validate(one)
+        except ValidationError as error:
+            whose = name or f"capabilities number {number + 1}"
+            raise ValueError(f"{whose}: {_first(error.errors()[0])}") from None
+        found[name or caps.addr] = caps
+    return found
+
+
+def _documents(text: str) -> list[tuple[str, object]]:
+    """Return the objects that may be capabilities, each with the name it goes by there."""
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return [("", one) for line in text.split("\n") if (one := _object(line)) is not None]
+    if isinstance(whole, dict) and isinstance(whole.get("hosts"), dict):
+        return list(whole["hosts"].items())
+    return [("", one) for one in (whole if isinstance(whole, list) else [whole])]
+
+
+def _object(line: str) -> object:
+    """Return the object on a line; a login profile may print others, and lines that are none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if _is_caps(found) else None
+
+
+def _is_caps(one: object) -> bool:
+    return isinstance(one, dict) and "devices" in one and "addr" in one
+
+
 def _first(error: Mapping[str, object]) -> str:
     place = error["loc"]
     field = ".".join(map(str, place)) if isinstance(place, tuple) else ""

@@ -9,6 +9,7 @@ from rlxdeploy.errors import Finding, Place
 from rlxdeploy.model.found import Found
 from rlxdeploy.model.inventory import Inventory
 from rlxdeploy.model.locate import KeyPath, Position
+from rlxdeploy.model.survey import Hardware
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -29,7 +30,8 @@ class Loaded:
     """An inventory and its file; *path* is absolute, *shown* is the file as the person named it.
 
     *places* holds every key that the file writes.  *found* are the nodes of `[discover]`, by their
-    index: their keys stand where its keys do.
+    index: their keys stand where its keys do.  *told* is the hardware of nodes whose own workers
+    told of it, by index: nobody has surveyed them.
     """
 
     path: PurePath
@@ -38,6 +40,7 @@ class Loaded:
     places: Mapping[KeyPath, Position]
     notices: tuple[Finding, ...] = ()
     found: Mapping[int, Found] = field(default_factory=dict)
+    told: Mapping[int, Hardware] = field(default_factory=dict)
 
     @property
     def job(self) -> str:

@@ -58,14 +58,16 @@ def _choices(group: Group, report: Report) -> Mapping[int, Choice]:
 
 def _choice(stand: Stand, report: Report) -> Choice:
     written = stand.entry.node.device
+    told = report.loaded.told.get(stand.entry.index)
+    hardware = stand.facts.hardware if stand.facts else told
     if written is None:
-        if stand.facts is None:
+        if hardware is None:
             return Choice((CPU,), "unwritten and not surveyed")
-        return best_device(stand.facts.hardware)
+        return best_device(hardware)
     labels, why = parse_devices(written), report.loaded.origin(stand.entry.key("device"))
-    if stand.facts is None:
+    if hardware is None:
         return Choice(labels, why)
-    return replace(written_devices(labels, stand.facts.hardware), why=why)
+    return replace(written_devices(labels, hardware), why=why)
 
 
 def _given(label: str, stands: Sequence[Stand], report: Report) -> tuple[Device, ...]:

@@ -41,7 +41,7 @@ def layer_shares(members: Group, allotted: Mapping[int, Allotted], report: Repor
     placement = report.loaded.inventory.placement
     if placement.policy is Policy.MANUAL or placement.n_layers is None:
         return Layers()
-    nodes = bearers(members, allotted)
+    nodes = bearers(members, allotted, report.loaded.told)
     asked = _asked(nodes, report)
     if (settled := _kept(nodes, asked)) is not None:
         why = ["as deployed: the same is asked of the same nodes"] * len(nodes)

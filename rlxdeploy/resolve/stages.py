@@ -27,10 +27,14 @@ _MEASURE = "measure with probe --bench --out FILE, and plan with --survey FILE"
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """An active node with all its ranks, which share its layers, and its primary device."""
+    """An active node with all its ranks, which share its layers, and its primary device.
+
+    *told* is the hardware of one that nobody surveyed, as its own worker tells it.
+    """
 
     stands: tuple[Stand, ...]
     device: str
+    told: Hardware | None = None
 
     @property
     def entry(self) -> Entry:
@@ -39,7 +43,7 @@ class Bearer:
     @property
     def hardware(self) -> Hardware | None:
         facts = self.stands[0].facts
-        return facts.hardware if facts else None
+        return facts.hardware if facts else self.told
 
     @property
     def gflops(self) -> float:
@@ -64,12 +68,17 @@ class Bearer:
         return max(0.0, room - reserve)
 
 
-def bearers(members: Group, allotted: Mapping[int, Allotted]) -> list[Bearer]:
+def bearers(
+    members: Group, allotted: Mapping[int, Allotted], told: Mapping[int, Hardware]
+) -> list[Bearer]:
     """Return the active nodes in the order of their first ranks: so the stages follow."""
     found: dict[int, list[Stand]] = {}
     for stand in sorted(members.stands, key=lambda one: one.rank):
         found.setdefault(stand.entry.index, []).append(stand)
-    return [Bearer(tuple(few), allotted[few[0].rank].devices[0]) for few in found.values()]
+    return [
+        Bearer(tuple(few), allotted[few[0].rank].devices[0], told.get(index))
+        for index, few in found.items()
+    ]
 
 
 def stages(nodes: Sequence[Bearer], report: Report) -> list[Stage]:

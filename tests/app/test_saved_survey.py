@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rlxdeploy.app.compile import Request, compile_job
-from rlxdeploy.app.export import capabilities, probe, save_survey
+from rlxdeploy.app.export import probe, save_survey
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import nobody
 from rlxdeploy.errors import CompileError
@@ -48,7 +48,8 @@ def test_a_probe_holds_the_look_ups_and_the_free_space(tmp_path: Path) -> None:
     """A name without an address is there too, and the home's space where no folder is written."""
     path = saved(tmp_path).inventory
     with Lab() as lab:
-        survey = probe(path, lab, nobody).survey
+        probed = probe(path, lab, nobody)
 
-    assert survey.names == {"rank-0.invalid": ()}
-    assert capabilities(survey.hosts["local"]).disk_free > 0
+    assert probed.survey.names == {"rank-0.invalid": ()}
+    assert probed.workers["local"].disk_free > 0
+    assert probed.workers["local"].addr == "rank-0.invalid:4000"

@@ -1,5 +1,8 @@
 """What a host's speed is measured with, run here by a real shell and a real Python."""
 
+import ctypes
+import mmap
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -63,6 +66,47 @@ def test_the_largest_file_is_read_and_left_as_it_is(tmp_path: Path) -> None:
     assert measure(tmp_path).io_mbps > 0.1
     assert [path.name for path in tmp_path.iterdir()] == ["model.gguf"]
     assert (file.stat().st_size, file.stat().st_mtime_ns) == (9 * MIB, before)
+
+
+@pytest.mark.parametrize("cold", [True, False], ids=["cold", "in the page cache"])
+def test_only_cold_pages_are_read(tmp_path: Path, *, cold: bool) -> None:
+    """A file that no cache holds is read; one that a cache holds is not.
+
+    In its place a probe file is written, which the folder's time of change gives away.
+    """
+    file = tmp_path / "model.gguf"
+    file.write_bytes(os.urandom(9 * MIB))
+    evict(file)
+    if resident(file) > 0.1:
+        pytest.skip(f"the filesystem of {tmp_path} keeps everything in memory")
+    if not cold:
+        file.read_bytes()
+        assert resident(file) > 0.9
+    before = tmp_path.stat().st_mtime_ns
+
+    assert measure(tmp_path).io_mbps > 0.1
+
+    assert resident(file) > 0.9
+    assert (tmp_path.stat().st_mtime_ns == before) == cold
+
+
+def evict(path: Path) -> None:
+    """Have the kernel drop what it holds of a file."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def resident(path: Path) -> float:
+    """Return which part of a file's pages the kernel holds."""
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        pages = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
+        start = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+        known = ctypes.CDLL(None).mincore(
+            ctypes.c_void_p(start), ctypes.c_size_t(len(mapped)), pages
+        )
+    assert known == 0
+    return sum(page & 1 for page in pages) / len(pages)
 
 
 def test_a_python_that_is_not_there_measures_nothing(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlxdeploy.facts.caps import DeviceInfo, NodeCaps, caps, read_caps
+from rlxdeploy.facts.caps import DeviceInfo, NodeCaps, caps, read_caps, read_workers
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.survey import Device, Hardware, HostFacts, JobSeen, Network, Platform
 
@@ -102,3 +102,48 @@ def test_our_facts_are_put_in_upstreams_form() -> None:
         '"gflops":0.0,"available":true},{"device":"cuda","name":"NVIDIA GPU","mem_bytes":0,'
         '"unified":false,"gflops":0.0,"available":false}],"gflops":0.0,"io_mbps":0.0}'
     )
+
+
+NEW = OLD.replace("10.0.0.5", "10.0.0.6").replace(
+    '"unified":false}', '"unified":false,"gflops":7.5,"available":false}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (OLD, ["10.0.0.5:9100"]),
+        (f"{OLD}\n{NEW}\n", ["10.0.0.5:9100", "10.0.0.6:9100"]),
+        (f'Welcome\n{{"devices": []}}\n{OLD}\n\n', ["10.0.0.5:9100"]),
+        (f"[{OLD}, {NEW}]", ["10.0.0.5:9100", "10.0.0.6:9100"]),
+        (f'{{"format_version": 1, "hosts": {{"a": {OLD}, "b": {NEW}}}}}', ["a", "b"]),
+    ],
+    ids=["one", "a line each", "with a login's noise", "a list", "probe --json"],
+)
+def test_a_file_holds_the_capabilities_of_many(text: str, keys: list[str]) -> None:
+    """Workers' lines, a list of them, or what `probe --json` printed, by name or else address."""
+    found = read_workers(text)
+
+    assert found is not None
+    assert list(found) == keys
+    assert found[keys[0]] == read_caps(OLD)
+    assert all(one == read_caps(NEW) for one in [*found.values()][1:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "text", "[]", "{}", "7", '{"format_version": 1, "hosts": {"a": {"host": {}}}}'],
+)
+def test_what_holds_none_is_something_else(text: str) -> None:
+    """A saved survey, say; whoever reads that has the better message."""
+    assert read_workers(text) is None
+
+
+def test_capabilities_in_a_file_are_whole_or_named() -> None:
+    """Which one lacks what is said."""
+    broken = OLD.replace('"cores":8,', "")
+
+    with pytest.raises(ValueError, match="capabilities number 2: cores: Field required"):
+        read_workers(f"[{OLD}, {broken}]")
+    with pytest.raises(ValueError, match="b: cores: Field required"):
+        read_workers(f'{{"hosts": {{"a": {OLD}, "b": {broken}}}}}')
