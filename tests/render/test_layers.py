@@ -26,6 +26,8 @@ def host(name: str, gigabytes: float, gflops: float) -> HostFacts:
     return replace(facts, hardware=hardware)
 
 
+LAYERS = re.compile(r'^LAYERS="?([^"\n]*)', re.MULTILINE)
+
 # 14, 8 and 4 GB after the reserve; 100, 100 and 200 GFLOP/s.
 HOSTS_UP = (host("a", 20, 100), host("b", 14, 100), host("c", 10, 200))
 
@@ -39,9 +41,7 @@ def shared(text: str, *machines: HostFacts, promote: str = "") -> tuple[Resoluti
     )
     files = render(group, given, 1)
     texts = {name: "\n".join(contents(files, name).values()) for name in files.hosts}
-    found = {
-        name: re.findall(r'^LAYERS="?([^"\n]*)', text, re.MULTILINE) for name, text in texts.items()
-    }
+    found = {name: LAYERS.findall(text) for name, text in texts.items()}
     return group, {name: one[0] for name, one in found.items() if one}
 
 
