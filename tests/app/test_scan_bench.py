@@ -1,0 +1,25 @@
+"""The benchmark of the scan compares two scanners that did the same."""
+
+import pytest
+
+from bench.scan import Sample, check
+
+UP = frozenset({"10.77.0.11", "10.77.0.12"})
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ({"10.77.0.11"}, "nmap, run 2: missed 10.77.0.12, found besides nobody"),
+        (UP | {"10.77.0.9"}, "nmap, run 2: missed nobody, found besides 10.77.0.9"),
+    ],
+)
+def test_a_run_that_found_others_ends_the_benchmark(found: set[str], why: str) -> None:
+    """Times of a scanner that misses a host are worth nothing; the run and the host are named."""
+    with pytest.raises(RuntimeError, match=why):
+        check("nmap", [Sample(1.5, UP), Sample(1.4, frozenset(found))], UP)
+
+
+def test_runs_that_found_the_same_hosts_count() -> None:
+    """Nothing is said of them."""
+    check("nmap", [Sample(1.5, UP)] * 20, UP)
