@@ -90,6 +90,10 @@ class Refused(HostError):
     """The host answered and said no; trying again will not help."""
 
 
+class PasswordRefused(Refused):
+    """sudo on the host did not take the password; nobody tries it there again."""
+
+
 class Untrusted(Unreachable):
     """The host's key is unknown or has changed; nothing was sent to it."""
 

@@ -7,14 +7,16 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Self
 
+from rlxdeploy.edge.become import PasswordSession
 from rlxdeploy.edge.local import open_local
 from rlxdeploy.edge.session import Session
 from rlxdeploy.edge.survey import SurveyLimits
-from rlxdeploy.errors import Finding, Severity
+from rlxdeploy.errors import Finding, PasswordRefused, Severity, UsageError
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.secrets import variables_of
 from rlxdeploy.model.tables import Ssh
+from rlxdeploy.model.vocabulary import Become
 
 if TYPE_CHECKING:
     from rlxdeploy.edge.ssh.hosts import SshHosts
@@ -22,21 +24,29 @@ if TYPE_CHECKING:
 # A connection is made in steps (connect, exchange keys, log in), each within connect_timeout.
 _STEPS = 3
 
+# A wrong password is answered after some seconds, and sudo may have to ask a directory for it.
+_SUDO_S = 10.0
+
 
 class Lab:
     """How one run reaches hosts: every connection is kept until the run closes its lab.
 
     *interpreter* runs rlxdeploy and is the default python of ranks on the controller; *forks*, if
-    given, goes before the inventory's.  Once *stop* is set, no further host is begun.
+    given, goes before the inventory's.  Once *stop* is set, no further host is begun.  *password*,
+    if not empty, is what sudo is told where it asks: once on a host that does not take it.
     """
 
-    def __init__(self, *, forks: int | None = None, interpreter: str = sys.executable) -> None:
+    def __init__(
+        self, *, forks: int | None = None, interpreter: str = sys.executable, password: str = ""
+    ) -> None:
         self.interpreter = interpreter
         self.stop = Event()
         self._forks = forks
         self._table = Ssh()
         self._folder = Path()
         self._withheld: frozenset[str] = frozenset()
+        self._password = password
+        self._refused: dict[str, PasswordRefused] = {}
         self._lock = Lock()
         self._open = ExitStack()
         self._over_ssh: SshHosts | None = None
@@ -45,13 +55,29 @@ class Lab:
         """Reach hosts as the `[ssh]` table of *loaded* says, from the first connection on.
 
         No shell on this machine inherits the variables that secrets come from: a supervisor that it
-        starts would show them for as long as it lives.
+        starts would show them for as long as it lives.  Raises UsageError for a password that
+        nobody may be told.
         """
         self._table, self._folder = loaded.inventory.ssh, Path(loaded.path).parent
         self._withheld = variables_of(loaded.inventory)
+        if self._password and self._table.become is Become.NONE:
+            raise UsageError('there is a password for sudo, and [ssh] become = "none" forbids it')
 
     def open_session(self, host: Host, deadline: float) -> Session:
-        """Open a session on *host*, here or over SSH (`edge.session.OpenSession`)."""
+        """Open a session on *host*, here or over SSH (`edge.session.OpenSession`).
+
+        Raises PasswordRefused for a host that has not taken the password before.
+        """
+        if (refused := self._refused.get(host.name)) is not None:
+            raise refused
+        session = self._session(host, deadline)
+        return PasswordSession(session, self._password) if self._password else session
+
+    def spare(self, refused: PasswordRefused) -> None:
+        """Try the password no more on a host that has not taken it."""
+        self._refused[refused.host] = refused
+
+    def _session(self, host: Host, deadline: float) -> Session:
         if host.is_controller:
             return open_local(host, deadline, self._withheld)
         with self._lock:
@@ -86,8 +112,9 @@ class Lab:
     @property
     def limits(self) -> SurveyLimits:
         """What bounds a survey."""
-        opening = _STEPS * self._table.connect_timeout
-        return replace(SurveyLimits(), at_once=self.forks, opening=opening)
+        limits, opening = SurveyLimits(), _STEPS * self._table.connect_timeout
+        transit = limits.transit + (_SUDO_S if self._password else 0.0)
+        return replace(limits, at_once=self.forks, opening=opening, transit=transit)
 
     def close(self) -> None:
         """Hang up on every host."""

@@ -12,7 +12,7 @@ from rlxdeploy.edge.files import read_text
 from rlxdeploy.edge.gather import looked_up
 from rlxdeploy.edge.record import read_record
 from rlxdeploy.edge.survey import survey_hosts
-from rlxdeploy.errors import Finding, HostError, InventoryError, Place, Untrusted
+from rlxdeploy.errors import Finding, HostError, InventoryError, PasswordRefused, Place, Untrusted
 from rlxdeploy.facts.caps import NodeCaps, read_workers
 from rlxdeploy.facts.script import Patience
 from rlxdeploy.model.codec import load_survey
@@ -125,6 +125,9 @@ def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
     if any(target.enquiry.bench for target in whom.targets):
         limits = replace(limits, patience=_MEASURING)
     outcomes = survey_hosts(whom, lab.open_session, limits, lab.stop)
+    for error in outcomes.failed.values():
+        if isinstance(error, PasswordRefused):
+            lab.spare(error)
     say(Doing("survey", len(outcomes.done), len(names), tuple(outcomes.failed)))
     failed = outcomes.failed
     return Survey(

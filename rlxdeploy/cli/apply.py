@@ -16,6 +16,7 @@ from rlxdeploy.app.scope import noted_if_silent
 from rlxdeploy.cli.interrupt import Watch, in_good_order
 from rlxdeploy.cli.options import (
     Adopt,
+    AskBecomePass,
     Exclude,
     Forks,
     InventoryArgument,
@@ -33,6 +34,7 @@ from rlxdeploy.cli.options import (
     confirm,
     scope_of,
 )
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
 from rlxdeploy.errors import UsageError
@@ -65,6 +67,7 @@ def apply_command(
     yes: Yes = False,
     diff: ShowDiff = None,
     preflight: Preflight = True,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Bring the hosts to what the inventory says, and the ranks into one group.
@@ -81,7 +84,7 @@ def apply_command(
     )
     wish = Wish(join_timeout, adopt, scope=scope_of(limit, exclude))
     resume = f"rlxdeploy apply {request.inventory}"
-    with in_good_order(screen, resume) as watch, Lab(forks=forks) as lab:
+    with in_good_order(screen, resume) as watch, reach(forks, ask=ask_become_pass) as lab:
         manner = Manner(wish, yes, diff, watch, preflight)
         applied = _apply(request, lab, screen, manner)
     if as_json:

@@ -13,6 +13,7 @@ from rlxdeploy.cli.failure import worst
 from rlxdeploy.cli.interrupt import in_good_order
 from rlxdeploy.cli.options import (
     Adopt,
+    AskBecomePass,
     Exclude,
     Forks,
     InventoryArgument,
@@ -26,6 +27,7 @@ from rlxdeploy.cli.options import (
     confirm,
     scope_of,
 )
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
 
@@ -45,6 +47,7 @@ def stop_command(
     max_fail: MaxFail = 0,
     yes: Yes = False,  # noqa: ARG001 - nothing is asked; a script may say it all the same
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Stop every rank; the files stay, and apply or restart starts the group again."""
@@ -54,6 +57,7 @@ def stop_command(
         path,
         lambda lab, say: stopping(path, lab, say, whom),
         forks=forks,
+        ask_become_pass=ask_become_pass,
         as_json=as_json,
     )
 
@@ -66,6 +70,7 @@ def restart_command(
     join_timeout: JoinTimeout = None,
     yes: Yes = False,  # noqa: ARG001 - as for stop
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Start the whole group anew with what is deployed, and wait until it has formed."""
@@ -75,6 +80,7 @@ def restart_command(
         path,
         lambda lab, say: restarting(path, lab, say, join_timeout=join_timeout),
         forks=forks,
+        ask_become_pass=ask_become_pass,
         as_json=as_json,
     )
 
@@ -90,6 +96,7 @@ def destroy_command(
     max_fail: MaxFail = 0,
     yes: Yes = False,
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Stop the job and remove every trace of it from its hosts."""
@@ -99,6 +106,7 @@ def destroy_command(
         path,
         lambda lab, say: destroying(path, lab, say, whom),
         forks=forks,
+        ask_become_pass=ask_become_pass,
         as_json=as_json,
         ask=not yes,
     )
@@ -110,11 +118,15 @@ def _run(
     planning: Callable[[Lab, Say], Change],
     *,
     forks: int | None,
+    ask_become_pass: bool,
     as_json: bool,
     ask: bool = False,
 ) -> int:
     screen = Screen(as_json=as_json)
-    with in_good_order(screen, f"rlxdeploy {verb} {path}") as watch, Lab(forks=forks) as lab:
+    with (
+        in_good_order(screen, f"rlxdeploy {verb} {path}") as watch,
+        reach(forks, ask=ask_become_pass) as lab,
+    ):
         with screen.progress() as say:
             wanted = planning(lab, say)
         if not wanted.plan.empty:

@@ -17,9 +17,9 @@ from rlxdeploy.app.export import (
     save,
     save_survey,
 )
-from rlxdeploy.app.lab import Lab
 from rlxdeploy.cli.failure import finding_document
 from rlxdeploy.cli.options import (
+    AskBecomePass,
     Forks,
     InventoryArgument,
     InventoryOption,
@@ -28,6 +28,7 @@ from rlxdeploy.cli.options import (
     Templates,
     chosen,
 )
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import columns
 from rlxdeploy.model.survey import HostFacts, Survey
@@ -52,11 +53,12 @@ def resolve_command(
     survey: SurveyFile = None,
     forks: Forks = None,
     out: Out = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> None:
     """Write the inventory with every node, device and address settled."""
     screen = Screen(as_json=True)
-    with Lab(forks=forks) as lab, screen.progress() as say:
+    with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
         text = concrete(Request(chosen(inventory, option), survey), lab, say)
     if out is not None:
         save(text, out)
@@ -75,12 +77,13 @@ def render_command(
     survey: SurveyFile = None,
     templates: Templates = None,
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> None:
     """Write every host's files as apply would put them there."""
     screen = Screen(as_json=as_json)
     request = Request(chosen(inventory, option), survey, templates)
-    with Lab(forks=forks) as lab, screen.progress() as say:
+    with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
         written = render_tree(request, out, lab, say)
     if as_json:
         screen.document({"folder": str(out), "files": [str(path) for path in written]})
@@ -96,11 +99,12 @@ def probe_command(
     out: SurveyOut = None,
     bench: Bench = False,
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Ask the machines what they are; with --json, upstream's NodeCaps of each."""
     screen = Screen(as_json=as_json)
-    with Lab(forks=forks) as lab, screen.progress() as say:
+    with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
         probed = probe(chosen(inventory, option), lab, say, bench=bench)
     if out is not None:
         save_survey(probed.survey, out)

@@ -6,8 +6,15 @@ from dataclasses import asdict
 import typer
 
 from rlxdeploy.app.doctor import doctor
-from rlxdeploy.app.lab import Lab
-from rlxdeploy.cli.options import Forks, InventoryArgument, InventoryOption, Json, chosen
+from rlxdeploy.cli.options import (
+    AskBecomePass,
+    Forks,
+    InventoryArgument,
+    InventoryOption,
+    Json,
+    chosen,
+)
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import columns
 from rlxdeploy.errors import Severity
@@ -25,6 +32,7 @@ def doctor_command(
     *,
     option: InventoryOption = None,
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Look for what is wrong with the hosts, and say how to mend it; changes nothing.
@@ -34,7 +42,7 @@ def doctor_command(
     else with 1.
     """
     screen = Screen(as_json=as_json)
-    with Lab(forks=forks) as lab, screen.progress() as say:
+    with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
         found = doctor(chosen(inventory, option), lab, say)
     if as_json:
         screen.document(_document(found))

@@ -10,9 +10,9 @@ from rich.text import Text
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.explain import explain
 from rlxdeploy.app.explained import Explained, Value
-from rlxdeploy.app.lab import Lab
 from rlxdeploy.cli.failure import finding_document
 from rlxdeploy.cli.options import (
+    AskBecomePass,
     Forks,
     InventoryOption,
     Json,
@@ -22,6 +22,7 @@ from rlxdeploy.cli.options import (
     Templates,
     chosen,
 )
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 
 app = typer.Typer()
@@ -41,13 +42,14 @@ def explain_command(
     skip_unreachable: SkipUnreachable = False,
     promote: Promote = None,
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> None:
     """Say which line, probe or rule gave each value of a rank or a host."""
     screen = Screen(as_json=as_json)
     promoted = tuple(promote or ())
     request = Request(chosen(None, inventory), survey, templates, skip_unreachable, promoted)
-    with Lab(forks=forks) as lab, screen.progress() as say:
+    with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
         explained = explain(what, request, lab, say)
     if as_json:
         screen.document(_document(explained))

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.logs import Line, Wanted, follow, logs
 from rlxdeploy.app.look import Status, status
 from rlxdeploy.app.say import nobody
 from rlxdeploy.app.wait import has_ended, has_joined, missing, wait, worst_exit
 from rlxdeploy.cli.failure import exit_code_of, worst
 from rlxdeploy.cli.options import (
+    AskBecomePass,
     Exclude,
     Forks,
     InventoryArgument,
@@ -24,6 +24,7 @@ from rlxdeploy.cli.options import (
     chosen,
     scope_of,
 )
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import status_lines
 from rlxdeploy.errors import HostError
@@ -52,12 +53,13 @@ def status_command(
     limit: Limit = None,
     exclude: Exclude = None,
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Show how every rank is: state, joined, uptime, restarts, release, digest."""
     screen = Screen(as_json=as_json)
     path, scope = chosen(inventory, option), scope_of(limit, exclude)
-    with Lab(forks=forks) as lab:
+    with reach(forks, ask=ask_become_pass) as lab:
         with screen.progress() as say:
             seen = status(path, lab, nobody if watch else say, scope)
         while watch:
@@ -83,12 +85,13 @@ def logs_command(
     limit: Limit = None,
     exclude: Exclude = None,
     forks: Forks = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Show what the ranks printed, each line after its rank."""
     screen, path = Screen(as_json=as_json), chosen(inventory, option)
     wanted = Wanted(lines, since, tuple(ranks or ()), scope_of(limit, exclude))
-    with Lab(forks=forks) as lab:
+    with reach(forks, ask=ask_become_pass) as lab:
         if following:
             return _follow(screen, follow(path, wanted, lab, nobody))
         found = logs(path, wanted, lab, nobody)
@@ -121,12 +124,13 @@ def wait_command(
     option: InventoryOption = None,
     finished: Finished = False,
     timeout: Timeout = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Wait until every rank has joined, or with --finished has ended."""
     screen = Screen(as_json=as_json)
     patience = DEFAULT_WAIT_S if timeout is None else timeout
-    with Lab() as lab, screen.progress() as say:
+    with reach(ask=ask_become_pass) as lab, screen.progress() as say:
         seen = wait(chosen(inventory, option), patience, lab, say, finished=finished)
     if as_json:
         screen.document(status_document(seen))
@@ -150,8 +154,7 @@ def _show_again(screen: Screen, seen: Status) -> None:
 
 def show_status(screen: Screen, seen: Status) -> None:
     """Print a job's table and one line that sums it up."""
-    people = screen.people
-    for line in status_lines(seen, people.width if people.is_terminal else None):
+    for line in status_lines(seen, screen.width):
         screen.people.print(line)
     screen.people.out(_summary(seen), highlight=False)
     for rank in seen.ranks:

@@ -46,6 +46,10 @@ MaxFail = Annotated[
     typer.Option("--max-fail", min=0, help="Hosts that may fail before anything is changed (0)."),
 ]
 Forks = Annotated[int | None, typer.Option("--forks", min=1, help="Hosts worked on at once (32).")]
+AskBecomePass = Annotated[
+    bool,
+    typer.Option("--ask-become-pass", "-K", help="Ask once for the password that sudo wants."),
+]
 Timeout = Annotated[
     float | None, typer.Option("--timeout", min=0, help="Seconds until the command gives up.")
 ]

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from rlxdeploy.app.compile import Request
-from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Wish, plan_job
 from rlxdeploy.app.saved import read_plan, save_plan
 from rlxdeploy.cli.options import (
     Adopt,
+    AskBecomePass,
     Exclude,
     Forks,
     InventoryArgument,
@@ -26,6 +26,7 @@ from rlxdeploy.cli.options import (
     chosen,
     scope_of,
 )
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import plan_document, show_plan
 
@@ -59,6 +60,7 @@ def plan_command(
     diff: ShowDiff = None,
     detailed: Detailed = False,
     out: Out = None,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Show who becomes which rank, which files change, and what starts and stops."""
@@ -68,7 +70,7 @@ def plan_command(
         chosen(inventory, option), survey, templates, skip_unreachable, promoted, max_fail
     )
     wish = Wish(adopt=adopt, scope=scope_of(limit, exclude))
-    with Lab(forks=forks) as lab, screen.progress() as say:
+    with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
         plan = plan_job(request, lab, say, wish).plan
     if out is not None:
         save_plan(plan, out)
@@ -82,7 +84,12 @@ def plan_command(
 
 
 @app.command("show")
-def show_command(plan: PlanFile, *, as_json: Json = False) -> None:
+def show_command(
+    plan: PlanFile,
+    *,
+    inventory: InventoryOption = None,  # noqa: ARG001 - every command takes it; a plan names its own
+    as_json: Json = False,
+) -> None:
     """Show a saved plan."""
     saved = read_plan(plan)
     screen = Screen(as_json=as_json)

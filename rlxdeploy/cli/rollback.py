@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from rlxdeploy.app.apply import begin
-from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.rollback import roll_back, rolling_back
 from rlxdeploy.cli.interrupt import in_good_order
 from rlxdeploy.cli.options import (
+    AskBecomePass,
     Forks,
     InventoryOption,
     JoinTimeout,
@@ -17,6 +17,7 @@ from rlxdeploy.cli.options import (
     chosen,
     confirm,
 )
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
 
@@ -35,6 +36,7 @@ def rollback_command(
     join_timeout: JoinTimeout = None,
     forks: Forks = None,
     yes: Yes = False,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Have every host at an earlier release again, and wait until the group has formed.
@@ -43,7 +45,7 @@ def rollback_command(
     """
     screen, path = Screen(as_json=as_json), chosen(None, option)
     resume = f"rlxdeploy rollback {release} -i {path}".replace("  ", " ")
-    with in_good_order(screen, resume) as watch, Lab(forks=forks) as lab:
+    with in_good_order(screen, resume) as watch, reach(forks, ask=ask_become_pass) as lab:
         with screen.progress() as say:
             wanted = rolling_back(path, release, lab, say, join_timeout=join_timeout)
         show_plan(screen, wanted.plan, diff=False)

@@ -2,10 +2,10 @@
 
 import typer
 
-from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.unlock import find_locks, unlock
 from rlxdeploy.cli.failure import worst
 from rlxdeploy.cli.options import (
+    AskBecomePass,
     Forks,
     InventoryArgument,
     InventoryOption,
@@ -14,6 +14,7 @@ from rlxdeploy.cli.options import (
     chosen,
     confirm,
 )
+from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 
 app = typer.Typer()
@@ -28,6 +29,7 @@ def unlock_command(
     option: InventoryOption = None,
     forks: Forks = None,
     yes: Yes = False,
+    ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """End whoever holds the job's lock; what it had staged is undone, what it changed stays.
@@ -35,7 +37,7 @@ def unlock_command(
     A lock whose holder is gone needs no unlock: the next command takes it over.
     """
     screen, path = Screen(as_json=as_json), chosen(inventory, option)
-    with Lab(forks=forks) as lab:
+    with reach(forks, ask=ask_become_pass) as lab:
         with screen.progress() as say:
             locks = find_locks(path, lab, say)
         for host, holder in locks.holders.items():

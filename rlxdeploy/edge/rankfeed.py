@@ -1,7 +1,8 @@
-"""How the ranks on one host are, twice a second, over one session for as long as it is wanted.
+"""How the ranks on one host are, every second, over one session for as long as it is wanted.
 
-A loop on the host asks those questions of the survey that tell of instances, and ends when we hang
-up.
+A loop on the host asks those questions of the survey that tell of instances of the plan's launch,
+and ends when we hang up.  Each look costs the host a dozen processes, while its ranks want to
+start: so the looks are few, and one that is wanted soon is asked for by a line.
 """
 
 import secrets
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from rlxdeploy.edge.session import OpenSession, Session, framed
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts import units
+from rlxdeploy.facts.privilege import as_root_or
 from rlxdeploy.facts.script import Patience, Transcript, compose
 from rlxdeploy.model.plan import HostPlan
 from rlxdeploy.model.survey import RankSeen
@@ -25,17 +27,22 @@ _DOING = "watch the ranks"
 # `/bin/sh -c`, not a subshell: the questions tell their own children by the number of their shell.
 _LOOP = """\
 ask={ask}
-while :; do
-  /bin/sh -c "$ask" || exit
-  sleep 0.5 2>/dev/null || sleep 1
-done </dev/null &
-loop=$!; cat >/dev/null; kill $loop
+(
+  trap 'soon=1' USR1
+  while :; do
+    soon=; /bin/sh -c "$ask" || exit
+    [ -n "$soon" ] || {{ sleep 1 & nap=$!; wait $nap; kill $nap; }} 2>/dev/null
+  done
+) </dev/null &
+loop=$!
+while read -r line; do kill -USR1 $loop; done
+kill $loop
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FeedLimits:
-    """Seconds: to open a session, to look once, and until we notice that nobody wants more."""
+    """Seconds: to open a session, to look once, and until we notice what is wanted now."""
 
     opening: float = 10.0
     look: Patience = field(default_factory=lambda: Patience(quick=4.0, slow=4.0))
@@ -51,24 +58,43 @@ class RankFeed:
     open_session: OpenSession
     limits: FeedLimits
 
-    def looks(self, over: threading.Event) -> Iterator[tuple[RankSeen, ...]]:
-        """Yield how all instances on the host are, until *over*; raises HostError if it ends."""
-        questions = units.questions(Enquiry(self.job, sudo=self.part.launch == Launch.SYSTEMD))
+    def looks(self, over: threading.Event, soon: threading.Event) -> Iterator[tuple[RankSeen, ...]]:
+        """Yield how all instances on the host are, until *over*; raises HostError if it ends.
+
+        Once *soon* is set, the next look is taken without waiting for its time.
+        """
+        launch = Launch(self.part.launch)
+        questions = units.questions(Enquiry(self.job), launch)
         marker = secrets.token_hex(16)
         opened_by = time.monotonic() + self.limits.opening
         with self.open_session(self.part.host, opened_by) as session:
             ask = compose(questions, marker, self.limits.look)
-            _send(session, _LOOP.format(ask=shlex.quote(ask)), opened_by)
+            _send(session, framed(self._script(ask)), opened_by)
             transcript = Transcript(questions, marker)
-            for line in self._lines(session, over):
+            for line in self._lines(session, over, soon):
                 transcript.feed(line)
                 if transcript.ended:
-                    yield units.parse(transcript.answers())
+                    yield units.parse(transcript.answers(), launch)
                     transcript = Transcript(questions, marker)
 
-    def _lines(self, session: Session, over: threading.Event) -> Iterator[bytes]:
-        rest = b""
+    def _script(self, ask: str) -> str:
+        """Return the loop that asks, as root where units are the system's: root is asked for once.
+
+        The user's units are then root's own, and of such a job there are none.
+        """
+        loop = _LOOP.format(ask=shlex.quote(ask))
+        if self.part.launch != Launch.SYSTEMD:
+            return loop
+        return as_root_or(f"exec /bin/sh -c {shlex.quote(loop)}", loop)
+
+    def _lines(
+        self, session: Session, over: threading.Event, soon: threading.Event
+    ) -> Iterator[bytes]:
+        rest, asked = b"", False
         while not over.is_set():
+            if soon.is_set() and not asked:
+                asked = True
+                _send(session, b"\n", time.monotonic() + self.limits.opening)
             try:
                 piece = session.read(time.monotonic() + self.limits.notice)
             except TimeoutError:
@@ -80,8 +106,8 @@ class RankFeed:
             yield from (line + b"\n" for line in lines)
 
 
-def _send(session: Session, script: str, deadline: float) -> None:
+def _send(session: Session, data: bytes, deadline: float) -> None:
     try:
-        session.send(framed(script), deadline)
+        session.send(data, deadline)
     except TimeoutError as error:
         raise HostError(session.host.name, _DOING, "it takes nothing in time") from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rlxdeploy.edge.pool import Pool
 from rlxdeploy.edge.session import OpenSession, Session, framed
-from rlxdeploy.errors import HostError, Refused, Unreachable
+from rlxdeploy.errors import HostError, PasswordRefused, Refused, Unreachable
 from rlxdeploy.facts import host as host_facts
 from rlxdeploy.facts.question import AnswerError, Unanswered
 from rlxdeploy.facts.script import Patience, Transcript, compose
@@ -16,6 +16,7 @@ from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.model.targets import Target, Targets
 
 DOING = "survey"
+BECOME = "become root"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,9 @@ def survey_one(session: Session, target: Target, limits: SurveyLimits) -> HostFa
     """Ask one host over *session* and return its facts.
 
     Raises Unreachable where nothing came back, nothing of what decisions rest on, or where the
-    session ended midway; Refused where such an answer is not what it should be.  Other questions
-    that missed their deadline are named in `unanswered`.
+    session ended midway; Refused where such an answer is not what it should be, PasswordRefused
+    where sudo does not take the session's password.  Other questions that missed their deadline
+    are named in `unanswered`.
     """
     questions = host_facts.questions(target.enquiry)
     marker = secrets.token_hex(16)
@@ -82,6 +84,8 @@ def survey_one(session: Session, target: Target, limits: SurveyLimits) -> HostFa
         session.send(framed(compose(questions, marker, limits.patience)), deadline)
         _listen(session, transcript, deadline, limits.answer_bytes)
     except TimeoutError as error:
+        if transcript.root == "?":
+            raise PasswordRefused(session.host.name, BECOME, "sudo does not answer") from error
         if not transcript.begun:
             why = "the host's shell did not begin to answer in time"
             raise Unreachable(session.host.name, DOING, why) from error
@@ -89,6 +93,10 @@ def survey_one(session: Session, target: Target, limits: SurveyLimits) -> HostFa
         if not transcript.ended:
             said = session.complaints.strip() or "it said nothing"
             raise Unreachable(session.host.name, DOING, f"the host's shell ended: {said}")
+    _, _, refusal = transcript.root.partition(" ")
+    if refusal:
+        remedy = "it was tried once; see that the password and sudoers are right"
+        raise PasswordRefused(session.host.name, BECOME, refusal, remedy)
     try:
         return host_facts.parse(target.host, target.enquiry, transcript.answers())
     except Unanswered as error:

@@ -5,6 +5,7 @@ import binascii
 import hashlib
 
 from rlxdeploy.facts.places import USER_PLACES
+from rlxdeploy.facts.privilege import FUNCTIONS
 from rlxdeploy.facts.question import Answers, Question, fields, quoted, whole
 from rlxdeploy.model.survey import Platform
 from rlxdeploy.model.targets import Enquiry
@@ -52,7 +53,7 @@ echo "data_home=$data_home"
 echo "runtime_dir=$runtime_dir"
 """
 
-_SUDO = '[ "$(id -u)" = 0 ] || { sudo -n true && echo yes; }'
+_SUDO = f'{FUNCTIONS}[ "$(id -u)" = 0 ] || {{ can_be_root && echo yes; }}\n'
 
 # sshd's own session may be all that keeps the manager alive: lingering lets it outlive that.
 _USER_MANAGER = """\

@@ -16,6 +16,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rlxdeploy.facts.privilege import FUNCTIONS, asks_for_root
 from rlxdeploy.facts.question import Answer, Answers, Question
 
 # PATH of a session without a login lacks the system folders, and WSL keeps its driver apart.
@@ -65,6 +66,16 @@ pass() {{ nap=1; sleep "$1" & wait $!; nap=; }}
 reap() {{ kin "$@" | while read -r p; do kill -9 "$p"; done; }}
 """
 
+# Questions run side by side: how they reach root is found out before, with one attempt for all.
+_ROOT = """\
+if [ -n "$rlx_password" ]; then
+  printf '\\n%s root ?\\n' {marker}
+  rlx_find_root
+  printf '\\n%s root %s\\n' {marker} "$rlx_root $rlx_why"
+  [ -z "$rlx_why" ] || {{ printf '\\n%s end\\n' {marker}; exit 0; }}
+fi
+"""
+
 _TAIL = """\
 (
   trap '[ -z "$nap" ] || kill $!; exit' TERM
@@ -104,7 +115,8 @@ def compose(questions: Sequence[Question], marker: str, patience: Patience) -> s
     # The slow ones go first, so that they wait for the driver while the others are asked.
     order = sorted(enumerate(questions), key=lambda numbered: not numbered[1].slow)
     asked = "".join(_background(number, question) for number, question in order)
-    return f"{head}quick=; slow=\n{asked}{tail}"
+    root = FUNCTIONS + _ROOT.format(marker=marker) if asks_for_root(asked) else ""
+    return f"{head}{root}quick=; slow=\n{asked}{tail}"
 
 
 def _background(number: int, question: Question) -> str:
@@ -115,11 +127,16 @@ def _background(number: int, question: Question) -> str:
 
 @dataclass(slots=True)
 class Transcript:
-    """Read what the script writes, in pieces of any size."""
+    """Read what the script writes, in pieces of any size.
+
+    *root* is how root is reached, as `facts.privilege` calls it, and after `nobody` why not; `?`
+    while sudo is asked, "" where no password came with the script.
+    """
 
     questions: Sequence[Question]
     marker: str
     ended: bool = False
+    root: str = ""
     _rest: bytes = b""
     _before: bytes = b""
     _begun: bool = False
@@ -148,6 +165,8 @@ class Transcript:
             self._before = self._before or (b"" if self._begun else line.strip())
         elif said in (b"begin", b"end"):
             self._begun, self.ended = True, said == b"end"
+        elif said.startswith(b"root "):
+            self.root = said[len(b"root ") :].decode(errors="replace").strip()
         else:
             self._keep(said)
 

@@ -81,8 +81,8 @@ class Platform:
     that work there for the asking user, best first.  *user*, *groups* and the folders are those of
     the asking user; *job_groups* are those of the enquiry's user, None where there is none.
     *user_manager* says whether that user's own systemd answers, and lives on without a session (a
-    `UserManager`).  *sudo*: it is not root, and sudo asks it for no password.  *noise* is what its
-    shell profile prints first, "" for a silent one.
+    `UserManager`).  *sudo*: it is not root, and sudo makes it so, without a password or with the
+    one that was given.  *noise* is what its shell profile prints first, "" for a silent one.
     """
 
     os: str

@@ -96,7 +96,7 @@ def _check_sudo(facts: HostFacts, report: Report) -> None:
     demanded = report.loaded.inventory.ssh.become is Become.SUDO
     if demanded and platform.uid != 0 and not platform.sudo:
         what = f"sudo -n does not make {platform.user} root on {facts.host.name}"
-        remedy = "allow it NOPASSWD in sudoers, or log in as root"
+        remedy = "give the password with --ask-become-pass, or allow it NOPASSWD in sudoers"
         report.error(("ssh", "become"), what, remedy)
 
 

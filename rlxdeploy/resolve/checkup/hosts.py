@@ -76,7 +76,7 @@ def _hindrances(one: Patient) -> Iterator[tuple[tuple[Launch, ...], str, str, st
         yield both, "systemd", f"{what}, and lacks what our units need", f"upgrade it; {mortal}"
     elif platform.uid != 0 and not platform.sudo and become is Become.AUTO:
         what = f"sudo asks {platform.user} for a password, or refuses"
-        yield both[:1], "sudo", what, "allow it NOPASSWD in sudoers, or log in as root"
+        yield both[:1], "sudo", what, "--ask-become-pass, or NOPASSWD in sudoers"
 
 
 def noise(one: Patient) -> Iterator[Ailment]:
