@@ -210,7 +210,7 @@ def test_bfloat16_of_ml_dtypes_is_an_array_like_any_other(cluster: Cluster) -> N
 
     ranks = np.arange(1, world + 1)
     for rank, results in enumerate(cluster.run(work)):
-        expected = {name: np.full((world, 3), total) for name in results}
+        expected: Dict[str, NDArray[Any]] = {name: np.full((world, 3), total) for name in results}
         expected["reduce"] = np.full((world, 3), total if rank == world - 1 else rank + 1)
         expected["scatter"] = np.full(3, total)
         expected["gather"] = np.broadcast_to(ranks[:, None, None], (world, world, 3))
