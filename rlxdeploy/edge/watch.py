@@ -94,6 +94,8 @@ class _Watch:
     limits: WatchLimits
     tell: Tell
     _over: threading.Event = field(default_factory=threading.Event)
+    # READY is said behind a barrier: where one rank has said it, the others are about to.
+    _soon: threading.Event = field(default_factory=threading.Event)
     _heard: "queue.SimpleQueue[tuple[str, tuple[RankSeen, ...] | BaseException]]" = field(
         default_factory=queue.SimpleQueue
     )
@@ -143,6 +145,8 @@ class _Watch:
             state = self._state(row, seen)
             if state is not self._states.get(row.rank):
                 self._states[row.rank] = state
+                if state is RankState.READY:
+                    self._soon.set()
                 self.tell(row, state, seen)
 
     def _state(self, row: RankRow, seen: RankSeen) -> RankState:
@@ -212,7 +216,7 @@ class _Watch:
         try:
             while not self._over.is_set():
                 try:
-                    for ranks in feed.looks(self._over):
+                    for ranks in feed.looks(self._over, self._soon):
                         self._heard.put((name, ranks))
                 except HostError as error:
                     self._heard.put((name, error))

@@ -16,6 +16,7 @@ from rlxdeploy.facts.question import Answers, Question, quoted, whole
 from rlxdeploy.facts.supervisors import STATES, rank_of
 from rlxdeploy.model.survey import RankSeen
 from rlxdeploy.model.targets import Enquiry
+from rlxdeploy.model.vocabulary import Launch
 
 SYSTEM, USER = "system units", "user units"
 
@@ -32,12 +33,20 @@ systemctl $manager show -p {shown} "$1*" | sed 's/^/unit|/'
 for f in "$2"/*.wants/"$1"*.service; do [ -L "$f" ] && echo "enabled|$f"; done
 """
 
+# Each launch's own question first: without its answer it is not known what runs.
+_OF_LAUNCH = {
+    Launch.SYSTEMD: (SYSTEM, views.SYSTEM),
+    Launch.SYSTEMD_USER: (USER, views.USER),
+    Launch.PROCESS: (supervisors.NAME, views.USER),
+}
+_REQUIRED = (supervisors.NAME, SYSTEM)
+
 # Where two launches know a rank, what runs goes before what failed or lies idle.
 _LIVELY = ("active", "reloading", "activating", "deactivating", "exited", "failed", "inactive")
 
 
-def questions(enquiry: Enquiry) -> tuple[Question, ...]:
-    """Return what to ask about the job's instances under each launch."""
+def questions(enquiry: Enquiry, launch: Launch | None = None) -> tuple[Question, ...]:
+    """Return what to ask about the job's instances under each launch, or under *launch* alone."""
     stem, run = f"rlx-{enquiry.job}@", f"{SYSTEM_RUN}/{enquiry.job}"
     units = _UNITS.format(shown=_SHOWN)
     booted = "[ -d /run/systemd/system ] || exit 0\n"
@@ -50,15 +59,21 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
         f'export XDG_RUNTIME_DIR\nmanager=--user\nset -- {quoted([stem])} "{USER_UNITS}"\n{units}'
     )
     own = (Question(SYSTEM, system), Question(USER, user), supervisors.question(enquiry))
-    return (*own, *views.questions(enquiry))
+    every = (*own, *views.questions(enquiry))
+    return tuple(one for one in every if launch is None or one.name in _OF_LAUNCH[launch])
 
 
-def parse(answers: Answers) -> tuple[RankSeen, ...]:
+def parse(answers: Answers, launch: Launch | None = None) -> tuple[RankSeen, ...]:
     """Read the instances of every launch by rank, the liveliest where there are two.
 
-    Raises Unanswered where it is not known what runs.  A user manager that hangs runs nothing.
+    *launch* is the one that `questions` were asked about.  Raises Unanswered where it is not known
+    what runs.  A user manager that hangs runs nothing.
     """
-    supervised, system = answers.required(supervisors.NAME), answers.required(SYSTEM)
+    wanted = _REQUIRED if launch is None else _OF_LAUNCH[launch][:1]
+    supervised, system, _ = (
+        answers.required(name) if name in wanted else answers.text(name)
+        for name in (supervisors.NAME, SYSTEM, USER)
+    )
     states = dict(supervisors.states(system))
     states |= supervisors.states(supervised)
     nodes = views.parse(answers)

@@ -98,6 +98,7 @@ start_kept() { # state, release: the ranks that ran, as they did
 }
 
 go_back() { # a second call, after a power cut say, ends where the first would have
+  unheld=
   stop_every_rank || return
   release=$(value release "$back/state")
   # After a power cut some may still lie beside the place they were for.

@@ -2,7 +2,8 @@
 
 make_folder() { # path: with its parents; what is new is noted, to be removed by a destroy
   [ -d "$1" ] && return 0
-  make_folder "$(dirname "$1")" || return
+  up=${1%/*}
+  make_folder "${up:-/}" || return
   mkdir "$1" || return
   [ "$launch" != systemd ] || chmod 755 "$1"
   # Until the list's own folder is there, its parents wait for it.

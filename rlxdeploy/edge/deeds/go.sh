@@ -34,7 +34,7 @@ restore() { # release: all that it had when another took its place
 }
 
 put_in_place() { # path
-  mv -f "$1.rlx-new" "$1" && relabel "$1" && durable "$(dirname "$1")" || return
+  mv -f "$1.rlx-new" "$1" && relabel "$1" && durable "${1%/*}" || return
   case $1 in "$home"/*) return 0 ;; esac
   note_installed "$1"
 }

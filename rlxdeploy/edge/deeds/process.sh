@@ -2,7 +2,10 @@
 
 started() { # pid: when it started, nothing where it does not run
   if [ -d /proc/self ]; then
-    sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk '$1 != "Z" && $1 != "X" { print $20 }'
+    IFS= read -r stat 2>/dev/null <"/proc/$1/stat" || return 0
+    # shellcheck disable=SC2086
+    set -- ${stat##*) }
+    case $1 in Z | X) ;; *) echo "${20}" ;; esac
   else
     ps -o lstart= -p "$1" 2>/dev/null
   fi
@@ -14,7 +17,13 @@ same() { # pid, start: is it still that process
   [ -n "$now_started" ] && { [ -z "$2" ] || [ "$now_started" = "$2" ]; }
 }
 
-boot() { cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.bootsessionuuid 2>/dev/null; }
+boot() {
+  if [ -r /proc/sys/kernel/random/boot_id ]; then
+    IFS= read -r id </proc/sys/kernel/random/boot_id && echo "$id"
+  else
+    sysctl -n kern.bootsessionuuid 2>/dev/null
+  fi
+}
 
 nap() { sleep 0.1 2>/dev/null || sleep 1; }
 

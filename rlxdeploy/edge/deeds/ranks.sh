@@ -12,6 +12,14 @@ units() { for rank; do printf 'rlx-%s@%s.service ' "$job" "$rank"; done; }
 
 reload() { manager daemon-reload; }
 
+# The manager reads a unit when it first needs it: only one that it holds can be out of date there.
+holds() { # patterns...
+  held=$(manager list-units --all --plain --no-legend "$@") || return 0
+  [ -n "$held" ]
+}
+
+reload_held() { [ -n "$unheld" ] || reload; }
+
 # Instance names hold no blank: left unquoted, the list becomes words.
 stop_units() { # disable, ranks...
   disable=$1; shift
@@ -24,11 +32,21 @@ stop_units() { # disable, ranks...
 start_units() { # boot, ranks...
   boot=$1; shift
   # shellcheck disable=SC2046
-  manager reset-failed $(units "$@") 2>/dev/null
+  [ -n "$unheld" ] || manager reset-failed $(units "$@") 2>/dev/null
+  # What starts at boot is not asked of the running manager, which need not be told.
   # shellcheck disable=SC2046
-  if [ -n "$boot" ]; then manager enable $(units "$@"); else manager disable $(units "$@"); fi || return
+  if [ -n "$boot" ]; then manager enable --no-reload --now --no-block $(units "$@"); return; fi
+  # shellcheck disable=SC2046
+  ! any_enabled "$@" || manager disable $(units "$@") || return
   # shellcheck disable=SC2046
   manager start --no-block $(units "$@")
+}
+
+any_enabled() { # ranks...
+  for rank; do
+    for link in "$units"/*/"rlx-$job@$rank.service"; do [ ! -L "$link" ] || return 0; done
+  done
+  return 1
 }
 
 member() { # name, file: a number or a word in quotes of a supervisor's one-line JSON

@@ -13,15 +13,17 @@ take() { # bytes: the payload, all of it before anything is made of it
 
 piece() { tail -c "+$(($1 + 1))" "$home/payload.tmp" | head -c "$2"; } # offset, bytes
 
-write() ( # path mode owner offset bytes: owner and mode stand before there is any content
-  rm -f "$1" || exit
+# Called by `try`, which makes the subshell that its settings end with.
+write() { # path mode owner offset bytes: owner and mode stand before there is any content
+  rm -f "$1" || return
   set -C
-  exec 4>"$1" || exit
-  [ -z "$3" ] || chown "$3" "$1" || exit
-  chmod "$2" "$1" || exit
-  piece "$4" "$5" >&4 || exit
-  [ "$(wc -c <"$1")" -eq "$5" ] || { echo "only a part of $1 was written" >&2; exit 1; }
-)
+  exec 4>"$1" || return
+  [ -z "$3" ] || chown "$3" "$1" || return
+  chmod "$2" "$1" || return
+  piece "$4" "$5" >&4 || return
+  [ "$(wc -c <"$1")" -eq "$5" ] || { echo "only a part of $1 was written" >&2; return 1; }
+  durable "$1"
+}
 
 can_sync=
 case $(uname -s) in Linux) case $(sync --help 2>&1 </dev/null) in *FILE*) can_sync=1 ;; esac ;; esac
@@ -35,16 +37,15 @@ begin() { # release
   [ "$launch" != systemd ] || chmod 755 "$home/releases" "$home/releases/$1.tmp"
 }
 
-below() ( # folder in a release: under the system's manager the job's user has to get through
+below() { # folder in a release: under the system's manager the job's user has to get through
   [ "$launch" != systemd ] || umask 022
   mkdir -p "$1"
-)
+}
 
 put() { # release path mode offset bytes
   target=$home/releases/$1.tmp/$2
-  try "make the folder of $2" below "$(dirname "$target")"
+  [ -d "${target%/*}" ] || try "make the folder of $2" below "${target%/*}"
   try "write $target" write "$target" "$3" "" "$4" "$5"
-  try "write $target" durable "$target"
   # What lies in a release besides is the job's; our own two folders are known.
   case $2 in env/* | process/*) return 0 ;; esac
   printf '%s\n' "$2" >>"$home/releases/$1.tmp/.released" || die "write $target:$(room)"
@@ -97,7 +98,6 @@ store() { # digest offset bytes
   hold_store || die "lock $data/store: held by $(value by "$data/store/.lock")$(room)"
   if ! piece "$2" "$3" | cmp -s - "$data/store/$1"; then
     try "write $data/store/$1" write "$data/store/$1.$$" 644 "" "$2" "$3"
-    try "write $data/store/$1" durable "$data/store/$1.$$"
     try "write $data/store/$1" mv -f "$data/store/$1.$$" "$data/store/$1"
   fi
   release_store
@@ -117,11 +117,10 @@ release_store() { rm -f "$data/store/.lock"; }
 prepare() { # path mode owner offset bytes: beside its place, so that after GO a rename is enough
   [ ! -L "$1" ] || die "$1 is a symbolic link; remove it or name its target"
   [ ! -d "$1" ] || die "$1 is a folder"
-  need_folder "$(dirname "$1")"
+  need_folder "${1%/*}"
   prepared="$prepared$1.rlx-new
 "
   try "write $1" write "$1.rlx-new" "$2" "$3" "$4" "$5"
-  try "write $1" durable "$1.rlx-new"
 }
 
 undo() {

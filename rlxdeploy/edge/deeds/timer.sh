@@ -4,8 +4,10 @@
 
 timer=rlx-$job-revert
 firing=; armed=
+unheld= # set where the manager held no unit of ours when we began
 
 arm() { # seconds
+  [ "$launch" = process ] || holds "rlx-$job@*.service" "$timer.timer" "$timer.service" || unheld=1
   [ -z "$fresh" ] || printf '%s\n' "${fresh##*/}" >>"$back.tmp/fresh"
   if [ -f "$back/state" ]; then
     disarm
@@ -47,7 +49,7 @@ start_timer() { # seconds
   chmod 644 "$units/$timer.service" "$units/$timer.timer" || return
   ln -sf "$units/$timer.timer" "$wants/$timer.timer" || return
   durable "$units/$timer.service" "$units/$timer.timer" "$wants" "$units"
-  reload && manager start "$timer.timer"
+  reload_held && manager start "$timer.timer"
 }
 
 systemd_word() { printf %s "$1" | sed 's/[\\"]/\\&/g; s/%/%%/g; s/\$/$$/g'; }
@@ -66,11 +68,11 @@ disarm() { # whoever waits is stopped, but never we ourselves
     return 0
   fi
   [ -e "$units/$timer.timer" ] || [ -e "$units/$timer.service" ] || return 0
-  manager stop "$timer.timer" 2>/dev/null
-  [ -n "$firing" ] || manager stop "$timer.service" 2>/dev/null
+  if [ -n "$firing" ]; then manager stop "$timer.timer"; else manager stop "$timer.timer" "$timer.service"
+  fi 2>/dev/null
   rm -f "$units/timers.target.wants/$timer.timer" "$units/$timer.timer" "$units/$timer.service"
   rmdir "$units/timers.target.wants" 2>/dev/null
-  reload
+  ! holds "$timer.timer" "$timer.service" || reload
 }
 
 fire() {
