@@ -218,7 +218,7 @@ def _call(part: HostPlan, step: Step) -> str:  # noqa: C901, PLR0911 - one case 
         case RemoveFile():
             return _words("remove", step.path)
         case ReloadUnits():
-            return "reload"
+            return "reload_held"
         case StartRanks():
             return _start(part, step)
         case PruneReleases():
