@@ -11,40 +11,30 @@ those of a uint16 array are bfloat16.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
-    Deque,
-    Dict,
     Iterable,
     List,
     Optional,
     Sequence,
     Tuple,
-    Union,
     final,
 )
 
 import numpy as np
 
-from rlxdeploy.runtime.algorithm.elements import element_type, folded_type
-from rlxdeploy.runtime.algorithm.fold import ReduceKind
-from rlxdeploy.runtime.algorithm.moves import as_bytes
-from rlxdeploy.runtime.algorithm.native_steps import split
 from rlxdeploy.runtime.arrays import flatten, restored, write_back
-from rlxdeploy.runtime.errors import LengthMismatch
-from rlxdeploy.runtime.link.collectives import Collectives, Turnout
-from rlxdeploy.runtime.onesided import OneSided
-from rlxdeploy.runtime.vocabulary import Dtype
+from rlxdeploy.runtime.link.collectives import Collectives
+from rlxdeploy.runtime.reductions import Reductions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 @final
-class ProcessGroup(OneSided):
+class ProcessGroup(Reductions):
     """All ranks of a job, seen from one of them.
 
     *timeout* (seconds) bounds every call that names none of its own; *deterministic* is the
@@ -59,56 +49,7 @@ class ProcessGroup(OneSided):
         deterministic: bool = False,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(wire, timeout, on_close)
-        self._deterministic = deterministic
-        self._to_self: Dict[int, Deque[bytes]] = {}
-
-    def send(self, to: int, tag: int, array: NDArray[Any], timeout: Optional[float] = None) -> None:
-        """Send the elements of *array* to rank *to*; returns once its memory may change."""
-        self.send_bytes(to, tag, as_bytes(flatten(array)), timeout)
-
-    def recv(
-        self, source: int, tag: int, into: NDArray[Any], timeout: Optional[float] = None
-    ) -> None:
-        """Fill *into* with the next message from *source* with *tag*; it must be of that size."""
-        call = self._begin(f"recv from rank {source}", timeout, source, tag)
-        flat = flatten(into, result=True)
-        place = as_bytes(flat)
-        if source == self.rank:
-            message = self._from_self(tag)
-            if len(message) != flat.nbytes:
-                raise LengthMismatch(call.op, source, flat.nbytes, len(message))
-            place[:] = message
-        else:
-            self._guard(
-                call, lambda: self._wire.receive(source, tag, place, call), usable_when_late=True
-            )
-        write_back(flat, into)
-
-    def send_bytes(
-        self,
-        to: int,
-        tag: int,
-        data: Union[bytes, bytearray, memoryview],
-        timeout: Optional[float] = None,
-    ) -> None:
-        """Send *data* to rank *to*; returns once its memory may change."""
-        call = self._begin(f"send to rank {to}", timeout, to, tag)
-        if to == self.rank:
-            self._to_self.setdefault(tag, deque()).append(bytes(data))
-            return
-        whole = memoryview(data).cast("B")
-        self._guard(call, lambda: self._wire.send(to, tag, whole, call))
-
-    def recv_bytes(self, source: int, tag: int, timeout: Optional[float] = None) -> bytes:
-        """Return the next message from *source* with *tag*."""
-        call = self._begin(f"recv from rank {source}", timeout, source, tag)
-        if source == self.rank:
-            return self._from_self(tag)
-        message = self._guard(
-            call, lambda: self._wire.take(source, tag, call), usable_when_late=True
-        )
-        return bytes(message)
+        super().__init__(wire, timeout, on_close, deterministic=deterministic)
 
     def barrier(self, timeout: Optional[float] = None) -> None:
         """Wait until every rank has called this."""
@@ -142,85 +83,6 @@ class ProcessGroup(OneSided):
         self._guard(call, lambda: self._wire.all_gather(flat, whole, call))
         write_back(whole, result)
         return result
-
-    def all_reduce(
-        self,
-        array: NDArray[Any],
-        kind: ReduceKind = ReduceKind.SUM,
-        timeout: Optional[float] = None,
-        *,
-        deterministic: Optional[bool] = None,
-        dtype: Optional[str] = None,
-    ) -> NDArray[Any]:
-        """Reduce *array* over all ranks, in place; return it.
-
-        All ranks end with the same bits.  Deterministic mode, on either wire, folds float32 in
-        float64 and rounds once; other dtypes and other calls have no such mode.  Every rank must
-        choose alike.
-        """
-        exact = self._deterministic if deterministic is None else deterministic
-        if dtype is None and not exact and self._express(array, kind, timeout):
-            return array
-        call = self._begin("all_reduce", timeout, whole=True)
-        flat, elements = _reducible(array, dtype)
-        chosen = ReduceKind(kind)
-        self._guard(call, lambda: self._wire.all_reduce(flat, chosen, elements, call, exact=exact))
-        write_back(flat, array)
-        return array
-
-    def all_reduce_typed(
-        self,
-        array: NDArray[Any],
-        kind: ReduceKind = ReduceKind.SUM,
-        timeout: Optional[float] = None,
-        *,
-        dtype: Optional[str] = None,
-    ) -> NDArray[Any]:
-        """Do as `all_reduce`, on the rlx wire with the rounding of upstream's typed variant."""
-        call = self._begin("all_reduce_typed", timeout, whole=True)
-        flat, elements = _reducible(array, dtype)
-        chosen = ReduceKind(kind)
-        self._guard(call, lambda: self._wire.all_reduce_typed(flat, chosen, elements, call))
-        write_back(flat, array)
-        return array
-
-    def reduce(
-        self,
-        array: NDArray[Any],
-        root: int = 0,
-        kind: ReduceKind = ReduceKind.SUM,
-        timeout: Optional[float] = None,
-        *,
-        dtype: Optional[str] = None,
-    ) -> NDArray[Any]:
-        """Reduce *array* over all ranks into that of *root*; the others' stay as they are."""
-        call = self._begin("reduce", timeout, root, whole=True)
-        flat, elements = _reducible(array, dtype, result=self.rank == root)
-        chosen = ReduceKind(kind)
-        self._guard(call, lambda: self._wire.reduce(flat, root, chosen, elements, call))
-        if self.rank == root:
-            write_back(flat, array)
-        return array
-
-    def reduce_scatter(
-        self,
-        array: NDArray[Any],
-        kind: ReduceKind = ReduceKind.SUM,
-        timeout: Optional[float] = None,
-        *,
-        dtype: Optional[str] = None,
-    ) -> NDArray[Any]:
-        """Reduce *array*, flat, over all ranks; return this rank's part of the result.
-
-        Parts are near-equal, the first ones an element longer; *array* stays as it is.
-        """
-        call = self._begin("reduce_scatter", timeout, whole=True)
-        flat, elements = _reducible(array, dtype, result=False)
-        start, stop = split(0, flat.size, self.world, 1)[self.rank]
-        out = np.empty(stop - start, flat.dtype)
-        chosen = ReduceKind(kind)
-        self._guard(call, lambda: self._wire.reduce_scatter(flat, out, chosen, elements, call))
-        return restored(out, array.dtype)
 
     def all_to_all(self, array: NDArray[Any], timeout: Optional[float] = None) -> NDArray[Any]:
         """Send array[i] to rank i; return an array whose row i came from rank i.
@@ -265,54 +127,6 @@ class ProcessGroup(OneSided):
         out = np.zeros(flat.size, flat.dtype)
         self._guard(call, lambda: self._wire.ppermute(flat, out, routes, call))
         return restored(out, array.dtype).reshape(array.shape)
-
-    def federated_average(
-        self,
-        array: NDArray[Any],
-        deadline: float,
-        timeout: Optional[float] = None,
-        *,
-        dtype: Optional[str] = None,
-    ) -> Turnout:
-        """Average *array*, of floats, over the ranks that take part in time, in place.
-
-        Rank 0 waits *deadline* seconds for the others.  All end with the average; who came late
-        too, and its array counts in no later round.  *timeout* is what the call may take beyond
-        the deadline.
-        """
-        bound = (self._timeout if timeout is None else timeout) + deadline
-        call = self._begin("federated_average", bound, whole=True)
-        flat, elements = _reducible(array, dtype)
-        turnout = self._guard(
-            call, lambda: self._wire.federated_average(flat, elements, deadline, call)
-        )
-        write_back(flat, array)
-        return turnout
-
-    def _express(self, array: NDArray[Any], kind: ReduceKind, timeout: Optional[float]) -> bool:
-        """Make an all_reduce the quickest way, if there is one for this call."""
-        if self._ended is not None or type(array) is not np.ndarray or not array.flags.writeable:
-            return False
-        try:
-            return self._wire.express(array, kind, self._timeout if timeout is None else timeout)
-        except BaseException as error:
-            self._abort(f"all_reduce failed: {error}")
-            raise
-
-    def _from_self(self, tag: int) -> bytes:
-        waiting = self._to_self.get(tag)
-        if not waiting:
-            raise ValueError(f"this rank has sent itself nothing with tag {tag}")
-        return waiting.popleft()
-
-
-def _reducible(
-    array: NDArray[Any], written: Optional[str], *, result: bool = True
-) -> Tuple[NDArray[Any], Dtype]:
-    """Return *array* flat, in the numpy dtype that it is folded as, and what it is on the wire."""
-    flat = flatten(array, result=result)
-    elements = element_type(flat.dtype, written)
-    return flat.view(folded_type(elements)), elements
 
 
 def _permutation(pairs: Iterable[Tuple[int, int]], world: int) -> Tuple[Tuple[int, int], ...]:

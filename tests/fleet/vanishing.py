@@ -57,9 +57,9 @@ def main(deed: str, mark: str) -> None:
     try:
         DEEDS[deed](group)
     except PeerLost as lost:
-        print(lost.rank)
+        sys.stdout.write(str(lost.rank))
     else:
-        print("done")
+        sys.stdout.write("done")
         group.barrier()
         group.close()
 
