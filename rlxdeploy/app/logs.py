@@ -135,11 +135,14 @@ def _sources(known: Known, wanted: Wanted, *, follow: bool) -> tuple[_Source, ..
 
 
 def _check(known: Known, wanted: Wanted, found: Mapping[int, _Source]) -> None:
-    """Raise where nothing is there to show, or not what was asked for."""
+    """Raise where nothing is there to show, or not what was asked for.
+
+    Where hosts have not answered it may be there: then an ExceptionGroup of Unreachable.
+    """
     if not found:
-        silent = ", ".join(known.survey.failed)
-        why = f" (no answer: {silent})" if silent else ""
-        what = f"no rank of {known.loaded.job} is deployed here{why}; see: rlxdeploy status"
+        if silent := [*_silent(known)]:
+            raise ExceptionGroup("no rank is to be seen", silent)
+        what = f"no rank of {known.loaded.job} is deployed here; see: rlxdeploy status"
         raise RlxDeployError(what)
     if missing := [rank for rank in wanted.ranks if rank not in found]:
         raise UsageError(f"--rank: {named(missing)}: not deployed; there are {named(found)}")

@@ -4,6 +4,7 @@ Commands live in the modules of `COMMANDS` and are imported when they are asked 
 `validate` pays for neither numpy nor SSH.  The README lists the exit codes.
 """
 
+import itertools
 import signal
 import sys
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -26,6 +27,7 @@ from rlxdeploy.cli.failure import (
     report_usage,
     wanted_form,
 )
+from rlxdeploy.cli.screen import Color, Screen
 
 # In the order in which `--help` lists them.
 COMMANDS: Mapping[str, str] = {
@@ -106,17 +108,23 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callb
         raise typer.Exit
 
 
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit."),
+]
+When = Annotated[
+    Color, typer.Option("--color", help="When to colour what is shown; may stand anywhere.")
+]
+
+
 @app.callback()
 def _root(
-    version: bool = typer.Option(  # noqa: FBT001 - handled by its callback
-        False,  # noqa: FBT003 - how typer is given a default
-        "--version",
-        callback=_version,
-        is_eager=True,
-        help="Print the version and exit.",
-    ),
+    *,
+    version: Version = False,  # noqa: ARG001 - handled by its callback
+    color: When = Color.AUTO,
 ) -> None:
     """From one inventory.toml to a running group of ranks on machines you own."""
+    Screen.color = color
 
 
 def main() -> None:
@@ -133,7 +141,8 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; nothing but a bug of ours escapes."""
     form = wanted_form(arguments)
     try:
-        code: int = app(args=arguments, standalone_mode=False, prog_name="rlxdeploy") or 0
+        line = with_color_first(arguments)
+        code: int = app(args=line, standalone_mode=False, prog_name="rlxdeploy") or 0
         # What does not fit is told here, while it still can be, and not by the interpreter's end.
         sys.stdout.flush()
     except UsageError as error:
@@ -147,6 +156,18 @@ def run(arguments: list[str]) -> int:
             raise
         return report_failure(error, form)
     return code
+
+
+def with_color_first(arguments: list[str]) -> list[str]:
+    """Return *arguments* with every `--color` before the command, which is where it is read."""
+    first, rest = [], list[str]()
+    waiting = iter(arguments)
+    for one in waiting:
+        if one == "--color":
+            first += [one, *itertools.islice(waiting, 1)]
+        else:
+            (first if one.startswith("--color=") else rest).append(one)
+    return [*first, *rest]
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:

@@ -8,6 +8,8 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
+from typing import ClassVar
 
 from rich.console import Console
 from rich.status import Status
@@ -21,18 +23,53 @@ HEARTBEAT_S = 10.0
 WAITING_SHOWN = 4
 
 
+class Color(StrEnum):
+    """When output is coloured; `auto`: on a terminal, unless NO_COLOR is set."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+    @property
+    def forced(self) -> bool | None:
+        """What is to be taken for a terminal: None where the stream says."""
+        return True if self is Color.ALWAYS else None
+
+    @property
+    def banned(self) -> bool | None:
+        """Whether there is no colour: None where NO_COLOR says."""
+        return None if self is Color.AUTO else self is Color.NEVER
+
+
 class Screen:
     """Where one command prints; *as_json* moves everything human to stderr."""
 
+    # The wish of the one command line that a process has.
+    color: ClassVar[Color] = Color.AUTO
+
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
-        self.results = Console(highlight=False, soft_wrap=True)
-        self.notes = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.results = self._console(stderr=False)
+        self.notes = self._console(stderr=True)
+
+    def _console(self, *, stderr: bool) -> Console:
+        return Console(
+            stderr=stderr,
+            highlight=False,
+            soft_wrap=True,
+            force_terminal=self.color.forced,
+            no_color=self.color.banned,
+        )
 
     @property
     def people(self) -> Console:
         """Where words for people go."""
         return self.notes if self.as_json else self.results
+
+    @property
+    def width(self) -> int | None:
+        """How many columns the terminal has where words for people go; None where there is none."""
+        return _width(self.people)
 
     def tell(self, text: str, style: str = "", *, failed: bool = False) -> None:
         """Print words for people, folded on a terminal; what has *failed* goes to stderr."""
@@ -41,7 +78,7 @@ class Screen:
             # Neither folded nor coloured, and a plan for two thousand hosts has many lines.
             console.file.write(f"{text}\n")
             return
-        for line in folded(text, console.width):
+        for line in folded(text, _width(console)):
             console.print(Text(line, style=style))
 
     def document(self, content: Mapping[str, object]) -> None:
@@ -57,11 +94,15 @@ class Screen:
     @contextmanager
     def progress(self) -> Iterator[Say]:
         """Draw what a use case says while the body runs."""
-        if not self.notes.is_terminal:
+        if not self.notes.file.isatty():
             yield _Heartbeat(self.notes)
             return
         with self.notes.status("looking around") as status:
             yield lambda doing: _draw(status, doing)
+
+
+def _width(console: Console) -> int | None:
+    return console.width if console.file.isatty() else None
 
 
 class _Heartbeat:

@@ -1,5 +1,6 @@
 """`validate` and `schema`: what is wrong with an inventory, and what one may say."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -41,9 +42,16 @@ def validate_command(
 
 
 @app.command("schema")
-def schema_command() -> None:
+def schema_command(
+    *,
+    inventory: InventoryOption = None,  # noqa: ARG001 - every command takes it; all have one schema
+    as_json: Json = False,
+) -> None:
     """Print the JSON Schema of an inventory, for `#:schema` and editors."""
-    typer.echo(schema_text(), nl=False)
+    if as_json:
+        Screen(as_json=True).document({"schema": json.loads(schema_text())})
+    else:
+        typer.echo(schema_text(), nl=False)
 
 
 def _show(screen: Screen, report: Report, *, verbose: bool) -> None:

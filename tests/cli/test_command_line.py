@@ -270,6 +270,34 @@ def test_colour_is_for_terminals_that_want_it(group: Desk) -> None:
     assert "\x1b" not in group.good("status").out
 
 
+COLOURED = {
+    "never, before the command": (("--color", "never", "status"), {}, False),
+    "never, behind it": (("status", "--color=never"), {}, False),
+    "always, against NO_COLOR": (("status", "--color", "always"), {"NO_COLOR": "1"}, True),
+    "auto": (("status", "--color", "auto"), {}, True),
+}
+
+
+@pytest.mark.parametrize(("arguments", "environ", "coloured"), COLOURED.values(), ids=COLOURED)
+def test_colour_is_as_asked_for(
+    group: Desk, arguments: tuple[str, ...], environ: dict[str, str], *, coloured: bool
+) -> None:
+    """The option may stand anywhere, and goes before what the environment says."""
+    _, shown = on_a_terminal(group, *arguments, **environ)
+
+    assert ("\x1b[32m" in shown) == coloured
+
+
+def test_colour_in_a_pipe_leaves_lines_whole(group: Desk) -> None:
+    """Asked for, colour is in a pipe too; no column is left out and no line is broken there."""
+    plain = group.good("status").out.splitlines()
+    coloured = group.good("status", "--color", "always", COLUMNS="40").out
+
+    assert "\x1b[32m" in coloured
+    assert len(coloured.splitlines()) == len(plain)
+    assert "digest" in coloured
+
+
 ODD_TERMINALS = {
     "the C locale": {"LANG": "C", "LC_ALL": "C"},
     "ASCII only": {"PYTHONIOENCODING": "ascii"},
