@@ -303,7 +303,9 @@ class _Records:
         elif self.before is None:
             forget_record(self.inventory, self.after.job)
         else:
-            write_record(self.inventory, self.before)
+            # What was tried has been: its number does not come again.
+            highest = max(self.before.generation, self.after.generation)
+            write_record(self.inventory, replace(self.before, generation=highest))
 
 
 def _record(planned: Planned, before: Record | None) -> Record:

@@ -51,6 +51,7 @@ def order_for(
         revert_after=revert_after(job, join_timeout),
         adopt=adopt,
         left={**_recorded(record), **_deployed(loaded, survey)},
+        generation=record.generation if record else 0,
         known=known_contents(Path(loaded.path), loaded.job),
         secret=secrets.token_bytes(32),
     )

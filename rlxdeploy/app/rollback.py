@@ -94,6 +94,10 @@ def _record(wanted: Rollback) -> None:
     unmanaged = tuple(row for row in record.ranks if not row.managed)
     rows = tuple(sorted((*plan.ranks, *unmanaged), key=lambda row: row.rank))
     fresh = replace(
-        record, release=plan.release, generation=plan.generation, hosts=hosts, ranks=rows
+        record,
+        release=plan.release,
+        generation=max(record.generation, plan.generation),
+        hosts=hosts,
+        ranks=rows,
     )
     write_record(wanted.path, fresh)

@@ -22,7 +22,8 @@ class HostRecord:
 class Record:
     """The last apply of one job from this inventory.
 
-    *deployment* is the random id that the hosts' `deployment.json` carries too.
+    *deployment* is the random id that the hosts' `deployment.json` carries too; *generation* is the
+    highest that was ever applied, which a rollback leaves behind.
     """
 
     deployment: str

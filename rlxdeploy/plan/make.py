@@ -22,7 +22,8 @@ RenderAt = Callable[[int], RemoteFiles]
 def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order: Order) -> Plan:
     """Return the steps from the hosts as surveyed to the group as resolved.
 
-    The generation is the surveyed one, and one more where the group restarts.  Raises CompileError
+    The generation is the surveyed one, and where the group restarts a new one: higher than any that
+    the hosts or the record know, for after a rollback there were higher ones.  Raises CompileError
     where a host belongs to another deployment (unless *order.adopt*), was not surveyed, or changes
     its launch; and what *render_at* raises.
     """
@@ -31,7 +32,7 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
     generation = max((one.generation for one in deployed if one is not None), default=0)
     same = render_at(generation)
     found = causes(resolution, _wanted(resolution, same), survey)
-    files = render_at(generation + 1) if found else same
+    files = render_at(_next(survey, order)) if found else same
     aim = Aim(resolution, files, order, Epoch(bool(found), found))
     hosts = {
         name: host_plan(placed, survey.hosts[name].job, aim)
@@ -61,6 +62,13 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
         absent=resolution.absent,
         drift=drift({name: survey.hosts[name].job for name in (*hosts, *cleared)}),
     )
+
+
+def _next(survey: Survey, order: Order) -> int:
+    """Return the generation of an epoch that has never been."""
+    jobs = [facts.job for facts in survey.hosts.values()]
+    marks = [mark for job in jobs for mark in (job.deployed, *job.kept.values()) if mark]
+    return max([order.generation, *(mark.generation for mark in marks)]) + 1
 
 
 def _wanted(resolution: Resolution, files: RemoteFiles) -> Mapping[str, tuple[Wanted, ...]]:

@@ -17,6 +17,7 @@ class Order:
 
     *left* are the hosts that have the job, as recorded or as they say, by name; those that the
     resolution has no more are cleared.
+    *generation* is the highest that the record knows of.
     *known* maps digests to contents that the controller still has, for the diff of a changed file.
     *secret* keys the digests that stand for secrets; *keep* is how many releases stay on a host.
     """
@@ -34,4 +35,5 @@ class Order:
     left: Mapping[str, Site] = field(default_factory=dict)
     known: Mapping[str, bytes] = field(default_factory=dict)
     secret: bytes = b""
+    generation: int = 0
     keep: int = 3

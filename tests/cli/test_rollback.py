@@ -45,6 +45,8 @@ def test_a_rollback_goes_to_the_release_before_and_to_any_that_is_kept(desk: Des
 
     assert desk.good("rollback", first, "--yes", "--json").document["joined"] is True
     assert stands(desk) == ({first}, {True}, ["note1.txt"])
+    again = json.loads(desk.good("plan", "--json").out)["generation"]
+    assert again == 4, "never again one that has been"
     desk.good("apply", "--yes")
     assert stands(desk)[1:] == ({True}, ["note3.txt"])
     desk.good("destroy", "--yes")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rlxdeploy.errors import CompileError, Severity
+from rlxdeploy.model.host import Host
 from rlxdeploy.model.plan import Change, Plan
 from rlxdeploy.model.step import (
     InstallFile,
@@ -90,6 +91,31 @@ def test_one_rank_s_inputs_restart_the_whole_group() -> None:
     assert StartRanks in kinds(plan, "a")[1]
     assert plan.hosts["a"].actions[0].why == "every restart is one of the whole group"
     assert plan_for(world, applied(world, applied(World()))).empty
+
+
+SEEN_BEFORE = {
+    "by the record": (7, {}),
+    "by a host that keeps it": (0, {"a": 7}),
+    "by a host that left": (0, {"c": 7}),
+}
+
+
+@pytest.mark.parametrize(("record", "kept"), SEEN_BEFORE.values(), ids=SEEN_BEFORE.keys())
+def test_a_generation_is_never_used_again(record: int, kept: dict[str, int]) -> None:
+    """After a rollback the next restart counts on from the highest there ever was."""
+    survey = applied(World())
+    mark = survey.hosts["a"].job.deployed
+    assert mark is not None
+    hosts = {**survey.hosts, "c": replace(survey.hosts["b"], host=Host("c", "c"))}
+    for name, generation in kept.items():
+        job = replace(hosts[name].job, kept={"later": replace(mark, generation=generation)})
+        hosts[name] = replace(hosts[name], job=job)
+    order = replace(ORDER, generation=record)
+    survey = replace(survey, hosts=hosts)
+
+    assert plan_for(World(), survey, order).empty
+    changed = plan_for(replace(World(), notes={2: "new"}), survey, order)
+    assert changed.generation == 8
 
 
 def test_a_file_that_no_rank_reads_restarts_nobody() -> None:
