@@ -2,7 +2,8 @@
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tests.fleet.harness.fleet import Fleet
@@ -102,6 +103,14 @@ class Desk:
 def logins(host: Host) -> int:
     """Return how often sshd has let somebody in."""
     return host.sshd_log().count("Accepted publickey")
+
+
+@contextmanager
+def one_login_each(hosts: Sequence[Host]) -> Iterator[None]:
+    """See that whatever is run within comes to each host once, and no more."""
+    before = [logins(host) for host in hosts]
+    yield
+    assert [logins(host) for host in hosts] == [count + 1 for count in before]
 
 
 def footprint(host: Host) -> set[str]:

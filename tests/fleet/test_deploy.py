@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fleet.desk import Desk, differences, footprints, logins, standing
+from tests.fleet.desk import Desk, differences, footprints, one_login_each, standing
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 
@@ -24,22 +24,25 @@ def test_a_job_comes_up_is_left_alone_and_goes_without_a_trace(desk: Desk, six: 
     assert "mixed: 6 ranks in a mesh on 6 hosts" in planned.stdout
     assert differences(before, six) == []
 
-    seen = [logins(host) for host in six]
-    applied = desk.run("apply", "--yes")
+    with one_login_each(six):
+        applied = desk.run("apply", "--yes")
     assert "6 of 6 ranks joined" in applied.stdout
-    assert [logins(host) for host in six] == [count + 1 for count in seen]
-    assert desk.is_whole(WORLD) == ""
+    with one_login_each(six):
+        assert desk.is_whole(WORLD) == ""
     said = desk.run("logs").stdout
     assert all(f"rank {rank} | " in said for rank in range(WORLD))
     assert said.count("joined as rank") >= WORLD
 
     stood = [standing(host) for host in six]
-    assert desk.json("apply", "--yes")["changed"] is False
+    with one_login_each(six):
+        assert desk.json("apply", "--yes")["changed"] is False
     assert [standing(host) for host in six] == stood
 
-    desk.run("stop")
+    with one_login_each(six):
+        desk.run("stop")
     assert {rank["state"] for rank in desk.ranks()} == {"inactive"}
-    desk.run("destroy", "--yes")
+    with one_login_each(six):
+        desk.run("destroy", "--yes")
     assert differences(before, six) == []
 
 

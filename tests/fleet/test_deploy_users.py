@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.fleet.desk import Desk, differences, footprints, logins
+from tests.fleet.desk import Desk, differences, footprints, one_login_each
 from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.local import wait_until
@@ -23,9 +23,8 @@ def three(fleet: Fleet) -> Iterator[list[Host]]:
 def deployed(desk: Desk, hosts: list[Host], launch: str) -> Iterator[str]:
     """Give what apply said while the group stands; then destroy, and see nothing left."""
     before = footprints(hosts)
-    seen = [logins(host) for host in hosts]
-    said = desk.run("apply", "--yes").stdout
-    assert [logins(host) for host in hosts] == [count + 1 for count in seen]
+    with one_login_each(hosts):
+        said = desk.run("apply", "--yes").stdout
     assert said.count(f"  {launch}  ") == len(hosts)
     assert desk.is_whole(len(hosts)) == ""
     yield said
@@ -62,6 +61,34 @@ def test_any_login_shell_and_the_openssh_client_will_do(fleet: Fleet, three: lis
     desk.write(nodes, tables='[ssh]\nclient = "openssh"')
     with deployed(desk, three, "systemd") as said:
         assert ": reached with openssh as written" in said
+
+
+_TRAINER = "#!/bin/sh\nsleep 600\n"
+
+
+def test_a_program_of_the_login_user_is_run_by_its_absolute_path(
+    fleet: Fleet, three: list[Host]
+) -> None:
+    """What a login finds in ~/.local/bin runs under every launch; a miss lists where was looked."""
+    desk = Desk(fleet, "trainer")
+    users = dict(zip(("ops", "asks", "nosudo"), three, strict=True))
+    users["asks"].linger("asks")
+    nodes = [f'ssh = "{user}@{host.name}"' for user, host in users.items()]
+    desk.write(nodes, job='command = ["trainer", "--lr", "1"]')
+    missed = desk.run("plan", code=1).stderr
+    for user, host in users.items():
+        assert f"'trainer' is not on {user}@{host.name}; searched /" in missed
+        assert f":/home/{user}/.local/bin:" in missed
+
+    for user, host in users.items():
+        host.write(f"/home/{user}/.local/bin/trainer", _TRAINER, mode=0o755, user=user)
+    said = desk.run("apply", "--yes").stdout
+    for launch in ("systemd", "systemd-user", "process"):
+        assert said.count(f"  {launch}  ") == 1
+    for rank, (user, host) in zip(desk.ranks(), users.items(), strict=True):
+        args = host.exec(("ps", "-o", "user=,args=", str(rank["pid"]))).stdout
+        assert args.split() == [user, "/bin/sh", f"/home/{user}/.local/bin/trainer", "--lr", "1"]
+    desk.run("destroy", "--yes")
 
 
 def test_the_ranks_may_run_as_another_account(fleet: Fleet, three: list[Host]) -> None:
