@@ -1,6 +1,7 @@
 """A group that is found: one mixture of sixteen hosts, searched, settled, applied, written down."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,13 +34,14 @@ TRACES = """\
 ls -d /var/lib/rlx/found /run/rlx/found /etc/systemd/system/*rlx-found* 2>/dev/null
 systemctl list-units --all --no-legend --plain 'rlx-found*'
 """
-NAMES = ("behind1", "behind2", "twice", "down", "untrusted", "clone", "loud1", "loud2")
-PLAIN = tuple(f"plain{number}" for number in range(1, 8))
+NAMES = ("behind1", "behind2", "twice", "down", "untrusted", "closed", "clone", "loud1", "loud2")
+PLAIN = tuple(f"plain{number}" for number in range(1, 7))
+ATTEMPT = re.compile(r"(?:Accepted|Failed) \S+ for \S+ from")
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """The hosts by name, and the desk with an inventory of nine lines."""
+    """The hosts by name, and the desk with an inventory of seven lines."""
 
     hosts: dict[str, Host]
     desk: Desk
@@ -61,7 +63,8 @@ def mixture(fleet: Fleet) -> Iterator[Mixture]:
     """Give hosts of every kind on the lan.
 
     Two take SSH from the bastion only, one is found under two names, two take it on a port that
-    only mDNS tells, one has another's machine-id, one is not trusted, one is down.
+    only mDNS tells, one has another's machine-id, one is not trusted, one lets nobody in, one is
+    down; with the bastion they are sixteen.
     """
     bastion = fleet.bastion
     specs = [
@@ -72,6 +75,7 @@ def mixture(fleet: Fleet) -> Iterator[Mixture]:
         hosts = {host.name: host for host in lent} | {"bastion": bastion}
         hosts["clone"].write("/etc/machine-id", hosts["plain1"].at("/etc/machine-id").read_text())
         hosts["untrusted"].distrust()
+        hosts["closed"].at("/root/.ssh/authorized_keys").unlink()
         hosts["down"].power_cut()
         for name in ("behind1", "behind2"):
             hosts[name].firewall("DROP", port=22, source="10.77.0.1")
@@ -101,6 +105,8 @@ def announce(fleet: Fleet, host: Host) -> None:
 def test_the_plan_says_who_was_found_and_who_was_not_taken(mixture: Mixture) -> None:
     """Ranks follow the search; each host that is not taken is named with its reason."""
     desk, hosts = mixture.desk, mixture.hosts
+    assert len(hosts) == 16
+    assert len(INVENTORY.splitlines()) <= 10
 
     plan = desk.json("plan")
     told = "\n".join(json.dumps(notice) for notice in plan["notices"])
@@ -112,9 +118,28 @@ def test_the_plan_says_who_was_found_and_who_was_not_taken(mixture: Mixture) -> 
     untrusted = f"{hosts['untrusted'].address}: found, not taken: not trusted: connect to"
     assert untrusted in told
     assert "is unknown: ssh-ed25519 SHA256:" in told
+    closed = hosts["closed"].address
+    assert f"{closed}: found, not taken: connect to {closed}:22: root is not let in" in told
     assert "down: found, not taken" in told
     assert f"{hosts['twice'].address} is twice under another name" in told
     assert "have one machine-id and are taken for two machines" in told
+
+
+def test_each_found_host_is_tried_once(mixture: Mixture) -> None:
+    """One authentication attempt, also where it has two names; none before its key is trusted."""
+    asked = {name: host for name, host in mixture.hosts.items() if name not in ("down", "bastion")}
+    before = {name: attempts(host) for name, host in asked.items()}
+
+    mixture.desk.run("plan")
+
+    made = {name: attempts(host) - before[name] for name, host in asked.items()}
+    assert made == dict.fromkeys(asked, 1) | {"untrusted": 0}
+
+
+def attempts(host: Host) -> int:
+    """Return how often anybody has tried to log in, by whatever method and with what success."""
+    # Merged, since the clone's machine-id is not the one that its journal began with.
+    return len(ATTEMPT.findall(host.journal("--unit=ssh", "--merge")))
 
 
 def test_nobody_is_touched_by_a_search(mixture: Mixture) -> None:
@@ -128,15 +153,17 @@ def test_nobody_is_touched_by_a_search(mixture: Mixture) -> None:
 
 
 def test_what_was_found_is_applied_and_stays(mixture: Mixture) -> None:
-    """Thirteen ranks join; a second apply finds the same and touches nothing."""
+    """Twelve ranks join; a second apply finds the same and touches nothing."""
     desk = mixture.desk
     taken = [
-        host for name, host in mixture.hosts.items() if name not in ("down", "bastion", "untrusted")
+        host
+        for name, host in mixture.hosts.items()
+        if name not in ("down", "bastion", "untrusted", "closed")
     ]
 
     applied = desk.run("apply", "--yes")
-    assert "13 of 13 ranks joined" in applied.stdout
-    assert desk.is_whole(13) == ""
+    assert "12 of 12 ranks joined" in applied.stdout
+    assert desk.is_whole(12) == ""
 
     stood = [standing(host) for host in taken]
     assert desk.json("apply", "--yes")["changed"] is False
@@ -150,11 +177,13 @@ def test_resolve_writes_the_inventory_one_would_have_written(mixture: Mixture) -
 
     assert "discover" not in written
     assert [node["ssh"] for node in written["node"]] == mixture.members
-    assert [node["rank"] for node in written["node"]] == list(range(13))
+    assert [node["rank"] for node in written["node"]] == list(range(12))
     searched = (desk.folder / "inventory.toml").read_text()
     desk.run("resolve", "--out", str(desk.folder / "inventory.toml"))
     try:
         desk.run("plan", "--detailed-exitcode")
+        again = tomllib.loads(desk.run("resolve").stdout)
+        assert again == written
     finally:
         (desk.folder / "inventory.toml").write_text(searched)
 

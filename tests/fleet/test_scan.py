@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fleet.desk import Desk
-from tests.fleet.harness.fleet import Fleet
+from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.local import run, wait_until
 
@@ -102,6 +102,23 @@ def test_a_24_takes_about_one_timeout(fleet: Fleet, six: list[Host]) -> None:
     assert "10.77.0.1" not in said["found"]
     assert said["tried"] == 253
     assert said["seconds"] < 3 * TIMEOUT_S
+
+
+def test_the_port_that_answers_is_the_one_that_is_dialled(fleet: Fleet, hosts: Lend) -> None:
+    """A host whose sshd is on another of the scanned ports is asked there, and is a node there."""
+    other, usual = hosts(2)
+    other.write("/etc/ssh/sshd_config.d/port.conf", "Port 2222\n")
+    other.exec(("systemctl", "restart", "ssh.service"))
+    with (fleet.home / ".ssh/known_hosts").open("a") as known:
+        known.write(f"[{other.address}]:2222 {other.host_key()}\n")
+    desk = Desk(fleet, "ports")
+    desk.write((), tables='[discover]\nsubnet = "10.77.0.0/24"\nscan_ports = [2222, 22]\n')
+
+    found = desk.json("probe")["hosts"]
+
+    assert {f"ssh://{other.address}:2222", usual.address} <= found.keys()
+    assert other.address not in found
+    assert found[f"ssh://{other.address}:2222"]["addr"] == f"{other.address}:29500"
 
 
 @pytest.mark.usefixtures("hole")
