@@ -8,6 +8,7 @@ from typing import Self
 
 from rlxdeploy.app.circumstances import whoami
 from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.lastwords import keep_logs
 from rlxdeploy.app.plan import Planned
 from rlxdeploy.app.preflight import checked
 from rlxdeploy.app.run import MILESTONES, HostState, Run
@@ -35,7 +36,8 @@ class Applied:
     *went* tells whether any host was changed; *failed* are the hosts that were not changed as
     planned; *watched* is how the join ended, None where it was not waited for.  *back* is what each
     host has come to where the hosts were told to go back, and *again* how the group that was there
-    before has formed, None where there was none.  *preflight* is what came of trying the links,
+    before has formed, None where there was none; *kept* tells where the logs of those are that are
+    no longer on their hosts.  *preflight* is what came of trying the links,
     None where nobody did.
     """
 
@@ -45,6 +47,7 @@ class Applied:
     watched: Watched | None = None
     back: Mapping[str, HostState] = field(default_factory=dict)
     again: Watched | None = None
+    kept: tuple[str, ...] = ()
     preflight: Matrix | None = None
 
     @property
@@ -154,7 +157,7 @@ def _gone_back(applied: Applied, survey: Survey, carried: Carried, voice: Voice)
     """Tell every host to go back, and wait until the group that was there before has formed."""
     back = taken_back(applied.plan, survey, carried, voice, applied.watched)
     failed = {**back.failed, **applied.failed}
-    return replace(applied, failed=failed, back=back.back, again=back.watched)
+    return replace(applied, failed=failed, back=back.back, again=back.watched, kept=back.kept)
 
 
 def taken_back(
@@ -163,6 +166,7 @@ def taken_back(
     """Tell every host to go back, and wait for what it started; *last* is how ranks were seen."""
     if not carried.went:
         return Applied(plan, went=False, failed=carried.outcomes.failed)
+    kept = keep_logs(plan, voice.run.inventory, voice.lab)
     voice.run.stage("go back")
     told = carried.revert()
     states = dict(voice.run.states())
@@ -179,7 +183,7 @@ def taken_back(
         former = replace(plan, ranks=tuple(sorted(rows, key=lambda row: row.rank)))
         watched = _join(former, before, voice.lab, voice.say)
         voice.run.stage("joined again" if watched.ok else "not joined again")
-    return Applied(plan, went=True, failed=told.failed, watched=watched, back=states)
+    return Applied(plan, went=True, failed=told.failed, watched=watched, back=states, kept=kept)
 
 
 def _again(plan: Plan, host: str, rank: int) -> RankRow:

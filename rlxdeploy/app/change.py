@@ -1,5 +1,6 @@
 """The use cases that change what runs and no file of the group: stop, restart, destroy."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from rlxdeploy.app.apply import Applied, begin, join, manner
 from rlxdeploy.app.circumstances import order_for, sites
 from rlxdeploy.app.compile import Request, compile_job
 from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.lastwords import kept_logs
 from rlxdeploy.app.look import Known, look
 from rlxdeploy.app.run import Run
 from rlxdeploy.app.say import Say
@@ -132,3 +134,4 @@ def _forget(wanted: Change) -> None:
         path, job = Path(wanted.loaded.path), wanted.loaded.job
         forget_record(path, job)
         forget_key(path, job)
+        shutil.rmtree(kept_logs(path, job), ignore_errors=True)

@@ -64,6 +64,7 @@ def applied_document(applied: Applied, verb: str) -> dict[str, object]:
         "blamed": [_blamed(one) for one in watched.blamed] if watched else [],
         "unproven_devices": [row.rank for row in applied.unproven],
         "rolled_back": bool(applied.back),
+        "kept": list(applied.kept),
         "rejoined": None if applied.again is None else applied.again.ok,
         "exit": exit_of(applied),
     }
@@ -85,6 +86,8 @@ def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
     if not applied.went and (applied.failed or not applied.can_form):
         screen.tell("Nothing was changed on any host.", "bold", failed=True)
     show_states(screen, applied.back)
+    for line in applied.kept:
+        screen.tell(line, failed=True)
     for blamed in applied.again.blamed if applied.again else ():
         _show_blamed(screen, blamed)
     screen.tell(_verdict(applied, verb), "bold red", failed=True)

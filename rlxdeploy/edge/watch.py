@@ -10,7 +10,7 @@ from rlxdeploy.edge.logs import LogQuery, read_log
 from rlxdeploy.edge.rankfeed import FeedLimits, RankFeed
 from rlxdeploy.edge.session import OpenSession
 from rlxdeploy.errors import HostError
-from rlxdeploy.facts.ranks import RankState, state_of
+from rlxdeploy.facts.ranks import UNBEGUN, RankState, state_of
 from rlxdeploy.facts.views import blindness
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.survey import RankSeen
@@ -198,6 +198,8 @@ class _Watch:
             return f"failed{status}"
         # A supervisor's status says no more than the number where the process just ended.
         status = "" if seen.status == f"exit {seen.exit_status}" else status
+        if seen.exit_status in UNBEGUN:
+            status = f" (as a rule: {UNBEGUN[seen.exit_status]})"
         return f"ended with exit {seen.exit_status}{status}"
 
     def _log(self, row: RankRow) -> tuple[str, ...]:

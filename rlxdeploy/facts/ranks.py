@@ -1,5 +1,6 @@
 """Whether a rank has joined, is finished or has failed, from how its instance was seen."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from rlxdeploy.model.survey import RankSeen
@@ -9,6 +10,19 @@ COMES_BACK = 75
 
 # A process alive this long has got past its imports and its arguments.
 ALIVE_S = 5.0
+
+
+# What systemd says, and our supervisor like it, where a program was not even begun.
+UNBEGUN: Mapping[int, str] = {
+    200: "its workdir is not there or cannot be entered",
+    203: "its program cannot be run",
+    204: "there is not enough memory for it",
+    206: "its standard output cannot be set up",
+    216: "its group does not exist, or may not be taken",
+    217: "its user does not exist",
+    218: "its capabilities cannot be dropped",
+    226: 'its mount namespace cannot be made: write `hardening = "off"` to see whether it is that',
+}
 
 
 class RankState(StrEnum):

@@ -112,6 +112,37 @@ def test_a_join_that_takes_too_long_names_who_was_missing(desk: Desk) -> None:
     assert desk.left() == []
 
 
+UNBEGUN = {
+    "a workdir that is not there": ('workdir = "/nonexistent"', 200, "its workdir is not there"),
+    "a program that cannot be run": ("", 203, "its program cannot be run"),
+}
+
+
+@pytest.mark.parametrize(("key", "code", "why"), UNBEGUN.values(), ids=UNBEGUN.keys())
+def test_what_a_failed_first_apply_printed_can_be_read(
+    desk: Desk, key: str, code: int, why: str
+) -> None:
+    """The host is as it was; the logs are beside the inventory until the job is destroyed."""
+    program = desk.folder / "program"
+    program.write_text("#!/nonexistent/interpreter\n")
+    program.chmod(0o755)
+    command = "sleep" if code == 200 else str(program)
+    desk.pair(job=f'restart = "no"\nready = "notify"\ncommand = ["{command}", "600"]\n{key}\n')
+    done = desk.run("apply", "--yes")
+    logs = desk.lab / ".rlxdeploy" / "demo.logs"
+
+    assert done.code == 3
+    assert f"ended with exit {code} (as a rule: {why}" in done.err
+    assert f"the logs of the ranks are in {logs}" in done.err
+    assert not (desk.data / "rlx").exists()
+    for rank in (0, 1):
+        log = logs / f"rank-{rank}.log"
+        assert f"failed: exit {code}" in log.read_text()
+        assert log.stat().st_mode & 0o777 == 0o600
+    desk.good("destroy", "--yes")
+    assert not logs.exists()
+
+
 def test_a_terminated_follower_ends_at_once(group: Desk) -> None:
     """SIGTERM is 143 for those who only look, too."""
     process = group.start("logs", "-f")
