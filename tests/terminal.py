@@ -4,9 +4,11 @@
 it shows on its terminal goes to stderr.  The exit status is the command's.
 """
 
+import fcntl
 import os
 import pty
 import select
+import struct
 import sys
 import termios
 import time
@@ -18,6 +20,8 @@ def main(prompt: str, argv: list[str]) -> int:
     """Run *argv* and return its exit status; -1 after too long."""
     line = sys.stdin.buffer.readline()
     master, slave = pty.openpty()
+    # So wide that no sentence is folded.
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 40, 500, 0, 0))
     child = os.fork()
     if child == 0:
         os.setsid()

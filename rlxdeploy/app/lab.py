@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _STEPS = 3
 
 # A wrong password is answered after some seconds, and sudo may have to ask a directory for it.
-_SUDO_S = 10.0
+_SUDO_S = 20.0
 
 
 class Lab:

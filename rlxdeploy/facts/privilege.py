@@ -12,7 +12,7 @@ and the other is left for the one sudo that takes the session's place.
 from rlxdeploy.facts.question import quoted
 
 # sudo that asks a second time has refused the first answer.  An end of its input would count as
-# another failure, so it is held open and sudo is ended.  It is not waited for without end.
+# another failure, and so would a polite signal: its input is held open, and sudo killed.
 FUNCTIONS = """\
 rlx_try_password() {
   {
@@ -36,7 +36,7 @@ rlx asks
       'feeder '*) feeder=${line#* } ;;
       'asker '*) asker=${line#* } ;;
       'ended '*) ended=${line#* } ;;
-      'rlx asks') asked=$((asked + 1)); [ "$asked" -lt 2 ] || kill "$asker" ;;
+      'rlx asks') asked=$((asked + 1)); [ "$asked" -lt 2 ] || kill -9 "$asker" ;;
       ?*) said=$line ;;
       esac
       [ -z "$feeder" ] || [ -z "$ended" ] || break

@@ -8,12 +8,14 @@ from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import Deployed, Survey
 from rlxdeploy.plan.order import Order
 
+_MARK = "/deployment.json"
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def refuse(resolution: Resolution, survey: Survey, order: Order) -> None:
     """Raise CompileError with every host of the group that may not be touched, and why."""
     findings = [*_foreign(resolution, survey, order), *_moved(resolution, survey)]
+    findings += _unread(resolution, survey)
     findings += [
         Finding(
             f"{host} is in the group and was not surveyed: {survey.failed.get(host, 'unasked')}"
@@ -37,6 +39,18 @@ def _foreign(resolution: Resolution, survey: Survey, order: Order) -> Iterator[F
         if deployed is None or order.adopt or not is_foreign(deployed, order):
             continue
         yield foreign(host, deployed, order.now)
+
+
+def _unread(resolution: Resolution, survey: Survey) -> Iterator[Finding]:
+    """Yield hosts where root has put the job and the login user cannot see what it is."""
+    for host in resolution.hosts:
+        facts = survey.hosts.get(host)
+        for path, seen in facts.job.files.items() if facts else ():
+            if path.endswith(_MARK) and not seen.digest and facts and facts.job.deployed is None:
+                yield Finding(
+                    f"{host}: {facts.platform.user} may not read {path}, which says what runs",
+                    remedy="log in as who put it there; where sudo asks: --ask-become-pass",
+                )
 
 
 def foreign(host: str, deployed: Deployed, now: float) -> Finding:

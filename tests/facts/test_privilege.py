@@ -142,7 +142,7 @@ def test_a_password_that_nobody_asks_for_is_not_in_the_input_either(
 
 
 def test_a_wrong_password_is_tried_once(tools: Tools, shell: list[str]) -> None:
-    """Asking again, sudo is ended: even an end of input would count as a second failure."""
+    """Asking again, sudo is killed: even an end of input would count as a second failure."""
     tools.sudo(STRICT_SUDO)
     script = as_root_or('echo "no: $rlx_why"; cat', SCRIPT)
     said = tools.sent(script, "wrong", payload="GO\n", shell=shell)

@@ -19,7 +19,7 @@ from rlxdeploy.model.step import (
     StoreFile,
     SwitchRelease,
 )
-from rlxdeploy.model.survey import RankSeen, Survey
+from rlxdeploy.model.survey import FileSeen, JobSeen, RankSeen, Survey
 from rlxdeploy.plan.make import make_plan
 from rlxdeploy.plan.order import Order
 from tests.plan.world import (
@@ -368,6 +368,16 @@ def test_a_secret_is_in_no_part_of_a_plan() -> None:
     assert change.after.startswith("secret:")
     assert change.diff.startswith("-secret:")
     assert change.after != elsewhere.after
+
+
+def test_what_root_has_put_there_is_not_taken_for_nothing() -> None:
+    """A user who cannot read the mark would start a second group beside the first."""
+    path = tree("systemd").deployment
+    job = JobSeen(files={path: FileSeen("", 0o600, "root", 1000)})
+    survey = surveyed({"a": job, "b": JobSeen()})
+
+    with pytest.raises(CompileError, match=rf"a: ann may not read {path}, which says what runs"):
+        plan_for(World(), survey)
 
 
 def test_a_plan_knows_the_way_back() -> None:
