@@ -21,6 +21,7 @@ from rlxdeploy.cli.fold import folded
 FORMAT_VERSION = 1
 HEARTBEAT_S = 10.0
 WAITING_SHOWN = 4
+BAR_WIDTH = 20
 
 
 class Color(StrEnum):
@@ -120,7 +121,16 @@ class _Heartbeat:
 
 
 def _draw(status: Status, doing: Doing) -> None:
-    status.update(_sentence(doing))
+    # As a Text: in a string, an address in brackets would be taken for markup.
+    status.update(Text(f"{_bar(doing)}{_sentence(doing)}"))
+
+
+def _bar(doing: Doing) -> str:
+    """Return how far a stage of several steps is, to see at a glance."""
+    if doing.total <= 1:
+        return ""
+    filled = BAR_WIDTH * doing.done // doing.total
+    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] "
 
 
 def _sentence(doing: Doing) -> str:
