@@ -45,6 +45,13 @@ if [ -f "$home/lock" ]; then
   if [ -d /proc/self ]; then sed 's/^/process|/' "/proc/$pid/stat"
   elif kill -0 "$pid"; then echo "process|"; fi
 fi
+# What another job's release names stays when this one goes.
+for f in "$1"/store/*; do
+  for other in "$1"/*/releases; do
+    [ "$other" != "$home/releases" ] && grep -qF "${f##*/}" "$other"/*/env/* &&
+      echo "shared|${f##*/}" && break
+  done
+done
 echo "mark|$home/deployment.json"
 sed 's/^/deployment|/' "$home/deployment.json"; echo
 if stat -c %n / >/dev/null; then
@@ -111,6 +118,7 @@ def parse(answers: Answers) -> JobSeen:
         locked_by=next((tree.locked_by for tree in trees if tree.locked_by), ""),
         kept=first.kept,
         unconfirmed=first.unconfirmed,
+        shared=tuple(digest for tree in trees for digest in tree.shared),
         strays=tuple(stray for tree in trees for stray in tree.strays),
     )
 
@@ -136,6 +144,7 @@ def _tree(name: str, text: str) -> JobSeen:
         locked_by=_locked_by(said),
         kept={name: mark for name, mark in _kept(said) if name != current},
         unconfirmed=unconfirmed,
+        shared=tuple(said.get("shared", [])),
         strays=tuple(_strays(said, deployed, current, files)) if unconfirmed is None else (),
     )
 

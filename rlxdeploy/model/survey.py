@@ -225,6 +225,7 @@ class JobSeen:
     *kept* are the marks of earlier releases that can be restored; *unconfirmed* is the
     release that the host goes back to by itself unless its ranks join, "" where it removes the job.
     *strays* are what is not as the last apply left it; nobody can tell while one is under way.
+    *shared* are the stored files, by digest, that other jobs have there too.
     """
 
     deployed: Deployed | None = None
@@ -236,6 +237,7 @@ class JobSeen:
     kept: Mapping[str, Deployed] = field(default_factory=dict)
     unconfirmed: str | None = None
     strays: tuple[Stray, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,17 @@ def _removes(site: Site, job: JobSeen) -> Iterator[Step]:
     yield RemoveJob()
 
 
+def _stored(job: JobSeen, site: Site) -> Iterator[str]:
+    """Yield what the store has for no other job."""
+    yield from (
+        path
+        for path in job.files
+        if path.startswith(f"{site.tree.data}/store/") and path.rpartition("/")[2] not in job.shared
+    )
+
+
 def _removals(job: JobSeen, site: Site) -> Iterator[FileChange]:
     eyes = Eyes({}, b"")
-    paths = {*ours(own_files(job), site.tree), site.tree.deployment} & job.files.keys()
+    paths = {*ours(own_files(job), site.tree), site.tree.deployment, *_stored(job, site)}
+    paths &= job.files.keys()
     yield from (removal(path, job.files[path], eyes) for path in sorted(paths))

@@ -1,6 +1,7 @@
 """A group's whole life, from the first plan to the last trace, through the real command."""
 
 import os
+import shutil
 import signal
 from typing import Any
 
@@ -20,7 +21,16 @@ def test_a_job_leaves_its_hosts_as_it_found_them(desk: Desk) -> None:
     assert "demo: 2 of 2 ranks joined" in applied.out
     assert len(desk.left()) == 4, "two supervisors, two ranks"
     assert desk.ports()
+    stored = next((desk.data / "rlx/store").glob("[0-9a-f]*"))
+    neighbour = desk.data / "rlx/other/releases/r/env"
+    neighbour.mkdir(parents=True)
+    (neighbour / "0.env").write_text(f'PYTHONPATH="{stored}"\n')
+    refused = desk.run("destroy")
+    assert refused.code == 64
+    assert str(stored) not in refused.out, "it is another job's, too"
+    shutil.rmtree(desk.data / "rlx/other")
     destroyed = desk.good("destroy", "--yes")
+    assert f"- {stored} " in destroyed.out
 
     assert (set(desk.files()), desk.left(), desk.ports()) == before
     assert "demo: destroyed." in destroyed.out

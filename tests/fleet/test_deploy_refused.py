@@ -116,7 +116,7 @@ def test_a_host_that_left_is_cleared_once_it_answers(desk: Desk, three: list[Hos
 
     leaving.heal()
     cleared = desk.run("apply", "--yes").stdout
-    assert "1 host to change: 4 files removed" in cleared, "unit, environment, mark and key"
+    assert "1 host to change: 5 files removed" in cleared, "unit, environment, mark, key, runtime"
     assert differences({leaving.name: before[leaving.name]}, [leaving]) == []
     assert leaving.name not in desk.run("apply", "--yes").stdout
     desk.run("destroy", "--yes")

@@ -6,9 +6,10 @@ import pytest
 
 from rlxdeploy.errors import CompileError
 from rlxdeploy.model.step import RemoveJob, StartRanks, StopRanks
+from rlxdeploy.model.survey import Survey
 from rlxdeploy.plan.make import make_plan
 from rlxdeploy.plan.others import plan_destroy, plan_restart, plan_stop
-from tests.plan.world import JOB, ORDER, World, bare, settled
+from tests.plan.world import JOB, ORDER, World, bare, settled, tree
 
 WORLD = World()
 BARE = bare(WORLD)
@@ -32,6 +33,22 @@ def test_a_destroy_leaves_nothing_and_is_empty_where_nothing_is() -> None:
 
     assert plan.hosts["a"].go == (StopRanks((0, 1), disable=True), RemoveJob())
     assert plan_destroy(JOB, SITES, BARE, ORDER).empty
+
+
+def test_a_destroy_lists_all_that_goes_and_no_file_of_another_job() -> None:
+    """A runtime that another job has there, too, stays in the store."""
+    archive = tree("process").stored(WORLD.render(1).hosts["a"].stored[0].digest)
+    job = replace(UP.hosts["a"].job, shared=(archive.rpartition("/")[2],))
+    shared = {**UP.hosts, "a": replace(UP.hosts["a"], job=job)}
+
+    def removed(survey: Survey) -> dict[str, set[str]]:
+        plan = plan_destroy(JOB, SITES, survey, ORDER)
+        return {name: {one.path for one in part.changes} for name, part in plan.hosts.items()}
+
+    assert all(archive in paths for paths in removed(UP).values())
+    others = removed(replace(UP, hosts=shared))
+    assert archive not in others["a"]
+    assert others["b"] == removed(UP)["b"]
 
 
 def test_a_restart_stops_and_starts_the_whole_group() -> None:
