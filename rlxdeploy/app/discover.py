@@ -76,6 +76,8 @@ class _Search:
             self._tell_of("subnet", f"{what}: {lack.why}", Severity.WARNING, lack.remedy)
         if not done.found:
             self._nothing("subnet", _silence(subnet, ports, done))
+        elif done.failed:
+            self._tell_of("subnet", _tally(subnet, ports, done))
 
     def browse(self, here: Network) -> None:
         """Find who announces himself on the links of this machine, in the order of addresses."""
@@ -147,9 +149,18 @@ class _Search:
 
 
 def _silence(subnet: str, ports: tuple[int, ...], done: Scan) -> str:
-    where = f"{'port' if len(ports) == 1 else 'ports'} {', '.join(map(str, ports))}"
     took = f"{done.total} tried in {done.seconds:.1f} s"
-    return f"nothing in {subnet} answers on {where} ({took}; {counted(done.failed)})"
+    return f"nothing in {subnet} answers on {_ports(ports)} ({took}; {counted(done.failed)})"
+
+
+def _tally(subnet: str, ports: tuple[int, ...], done: Scan) -> str:
+    answering = sum(map(len, done.found.values()))
+    what = f"{answering} of {done.total} connects to {_ports(ports)} in {subnet} were answered"
+    return f"{what} ({counted(done.failed)})"
+
+
+def _ports(ports: tuple[int, ...]) -> str:
+    return f"{'port' if len(ports) == 1 else 'ports'} {', '.join(map(str, ports))}"
 
 
 def _strangeness(one: Announced, asked: Iterable[Interface]) -> str:

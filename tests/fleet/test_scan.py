@@ -105,16 +105,27 @@ def test_a_24_takes_about_one_timeout(fleet: Fleet, six: list[Host]) -> None:
 
 
 def test_the_port_that_answers_is_the_one_that_is_dialled(fleet: Fleet, hosts: Lend) -> None:
-    """A host whose sshd is on another of the scanned ports is asked there, and is a node there."""
-    other, usual = hosts(2)
+    """A host whose sshd is on another of the scanned ports is asked there, and is a node there.
+
+    One that is excluded hears nothing at all; how many kept silent is told.
+    """
+    other, usual, excluded = hosts(3)
     other.write("/etc/ssh/sshd_config.d/port.conf", "Port 2222\n")
     other.exec(("systemctl", "restart", "ssh.service"))
     with (fleet.home / ".ssh/known_hosts").open("a") as known:
         known.write(f"[{other.address}]:2222 {other.host_key()}\n")
     desk = Desk(fleet, "ports")
-    desk.write((), tables='[discover]\nsubnet = "10.77.0.0/24"\nscan_ports = [2222, 22]\n')
+    search = '[discover]\nsubnet = "10.77.0.0/24"\nscan_ports = [2222, 22]\n'
+    desk.write((), tables=f'{search}exclude = ["{excluded.address}"]\n')
+    knocks = excluded.sshd_log().count("Connection from")
 
-    found = desk.json("probe")["hosts"]
+    said = desk.json("probe")
+
+    found = said["hosts"]
+    assert excluded.address not in found
+    assert excluded.sshd_log().count("Connection from") == knocks
+    told = [one["message"] for one in said["notices"]]
+    assert any(re.match(r"\d+ of 504 connects to ports 2222, 22 in 10.77", one) for one in told)
 
     assert {f"ssh://{other.address}:2222", usual.address} <= found.keys()
     assert other.address not in found
