@@ -11,6 +11,7 @@ from rlxdeploy.edge.pool import Pool
 from rlxdeploy.edge.session import framed
 from rlxdeploy.edge.ssh.hosts import SshHosts
 from rlxdeploy.edge.ssh.overrides import Overrides
+from rlxdeploy.edge.ssh.trust import next_unknown
 from rlxdeploy.errors import Refused
 from rlxdeploy.facts.ssh_keys import from_public_file
 from rlxdeploy.model.host import Host
@@ -156,3 +157,27 @@ def test_no_more_than_a_few_stand_at_one_door(tmp_path: Path, way: str) -> None:
     said = log.read_text()
     assert said.count("Accepted publickey") == MANY
     assert "MaxStartups" not in said
+
+
+def test_the_keys_of_many_are_fetched_from_one_door(tmp_path: Path) -> None:
+    """Making hosts known takes its turn too, and comes again where sshd hangs up."""
+    names = [f"n{number}" for number in range(MANY)]
+    with running_daemon(tmp_path, [make_key(tmp_path / "key")], "MaxStartups 8:100:8\n") as (
+        door,
+        _,
+    ):
+        (tmp_path / "config").write_text(
+            "".join(f"Host {name}\n  HostKeyAlias {name}\n" for name in names)
+            + f"Host *\n  HostName 127.0.0.1\n  Port {door.port}\n"
+            f"  UserKnownHostsFile {tmp_path}/known\n"
+        )
+        with SshHosts(Overrides(config=str(tmp_path / "config"))) as hosts:
+
+            def ask(name: str, deadline: float) -> str:
+                new = next_unknown(hosts, Host(name, name), deadline)
+                return new.key.line if new else ""
+
+            pool = Pool(len(names), ALLOWED_S)
+            keys = pool.on_hosts(ask, {name: name for name in names}, "ask").required()
+
+    assert keys == dict.fromkeys(names, door.host_key)

@@ -3,8 +3,8 @@
 import shlex
 import threading
 import time
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import Callable, Mapping
+from typing import Self, TypeVar
 
 from rlxdeploy.edge.session import BOOTSTRAP, Session
 from rlxdeploy.edge.ssh.fabric_client import FabricClient
@@ -19,6 +19,8 @@ from rlxdeploy.edge.ssh.terms import Terms
 from rlxdeploy.errors import Unreachable
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.vocabulary import SshClient
+
+T = TypeVar("T")
 
 SHELL = ("/bin/sh",)
 
@@ -92,6 +94,10 @@ class SshHosts:
             return self._by_fabric.to(route, deadline)
         except Stopped as stopped:
             raise explain(host.name, stopped.hop, stopped.reason) from stopped.reason
+
+    def tried(self, route: Route, deadline: float, attempt: Callable[[], T]) -> T:
+        """Make *attempt* at the end of *route* as a connection is made, see `Links.tried`."""
+        return self._by_fabric.tried(route, deadline, attempt)
 
     def close(self) -> None:
         """Hang up on every host, then on the hops."""

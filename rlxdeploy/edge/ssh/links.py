@@ -8,9 +8,10 @@ is tried again, after a wait that differs from link to link.
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, Protocol, Self, TypeVar
 
 from rlxdeploy.edge.session import Session
@@ -27,7 +28,11 @@ _FIRST_WAIT_S = 0.25
 
 
 class Link(Protocol):
-    """An open connection."""
+    """An open connection to *hop*."""
+
+    @property
+    def hop(self) -> Hop:
+        """The machine at its end."""
 
     @property
     def is_alive(self) -> bool:
@@ -44,6 +49,7 @@ class Link(Protocol):
 
 
 L = TypeVar("L", bound=Link)
+T = TypeVar("T")
 
 
 class Client(Protocol[L]):
@@ -101,6 +107,23 @@ class Links(Generic[L]):
         finally:
             place.lock.release()
 
+    def tried(self, route: Route, deadline: float, attempt: Callable[[], T]) -> T:
+        """Return what *attempt* at the end of *route* gives, begun when its turn comes.
+
+        It is made again while the server hangs up before its banner and there is time.  Raises
+        what it raises, and TimeoutError if no turn comes up.
+        """
+        for waited in range(_TRIES):
+            try:
+                with self._turn(route, deadline):
+                    return attempt()
+            except LostBeforeBanner:
+                pause = _FIRST_WAIT_S * 2**waited * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
+                if waited + 1 == _TRIES or time.monotonic() + pause > deadline:
+                    raise
+                time.sleep(pause)
+        raise AssertionError("the last try returns or raises")
+
     def close(self) -> None:
         """Close every link, the last first: hops go after what runs through them."""
         with self._lock:
@@ -121,7 +144,8 @@ class Links(Generic[L]):
 
     def _open(self, place: _Place[L], route: Route, before: L | None, deadline: float) -> L:
         try:
-            link = self._tried(route, before, deadline)
+            attempt = partial(self._client.connect, route[-1], before, deadline)
+            link = self.tried(route, deadline, attempt)
         except (ConnectFailure, OSError) as error:
             place.failure, place.failed_at = Stopped(route[-1], error), time.monotonic()
             raise Stopped(route[-1], error) from error
@@ -133,19 +157,6 @@ class Links(Generic[L]):
             raise Stopped(route[-1], Broken("connect", "interrupted"))
         place.link = link
         return link
-
-    def _tried(self, route: Route, before: L | None, deadline: float) -> L:
-        """Connect; again while the server hangs up before its banner and there is time."""
-        for waited in range(_TRIES):
-            try:
-                with self._turn(route, deadline):
-                    return self._client.connect(route[-1], before, deadline)
-            except LostBeforeBanner:
-                pause = _FIRST_WAIT_S * 2**waited * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
-                if waited + 1 == _TRIES or time.monotonic() + pause > deadline:
-                    raise
-                time.sleep(pause)
-        raise AssertionError("the last try returns or raises")
 
     @contextmanager
     def _turn(self, route: Route, deadline: float) -> Iterator[None]:

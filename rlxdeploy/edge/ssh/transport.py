@@ -20,6 +20,7 @@ from rlxdeploy.edge.ssh.failure import NoAgreement
 from rlxdeploy.edge.ssh.route import Hop
 from rlxdeploy.edge.ssh.terms import Terms
 
+# While waiting for a packet: how long until we look whether the connection still stands.
 _GLANCE_S = 0.1
 
 

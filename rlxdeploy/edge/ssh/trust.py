@@ -5,16 +5,19 @@ A host behind others takes a round a hop: only a hop that is trusted leads to th
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from paramiko import SSHException
 
 from rlxdeploy.edge.ssh.channel import hung_up_at
-from rlxdeploy.edge.ssh.dial import Line, dial
+from rlxdeploy.edge.ssh.dial import dial
 from rlxdeploy.edge.ssh.fabric_client import public_of
-from rlxdeploy.edge.ssh.failure import Broken, ConnectFailure, explain
+from rlxdeploy.edge.ssh.fabric_failure import why_it_failed
+from rlxdeploy.edge.ssh.failure import ConnectFailure, explain
 from rlxdeploy.edge.ssh.hosts import SshHosts
 from rlxdeploy.edge.ssh.known_hosts import name_of
+from rlxdeploy.edge.ssh.links import Link
 from rlxdeploy.edge.ssh.route import Hop
 from rlxdeploy.edge.ssh.terms import Terms
 from rlxdeploy.edge.ssh.transport import transport_for
@@ -50,8 +53,8 @@ def next_unknown(hosts: SshHosts, host: Host, deadline: float) -> NewKey | None:
     for length, hop in enumerate(route):
         before = hosts.link(host, route[:length], deadline) if length else None
         try:
-            line = before.line_to(hop, deadline) if before else _dial(hosts.terms, hop, deadline)
-            key = _fetch(line, hosts.terms, hop, deadline)
+            attempt = partial(_fetch, hosts.terms, hop, before, deadline)
+            key = hosts.tried(route[: length + 1], deadline, attempt)
             if hosts.terms.is_new(hop, key):
                 return NewKey(host, hop, key)
         except (ConnectFailure, OSError) as error:
@@ -67,20 +70,19 @@ def remember(hosts: SshHosts, new: NewKey) -> Path:
         raise HostError(new.host.name, "remember the host key", str(error)) from error
 
 
-def _dial(terms: Terms, hop: Hop, deadline: float) -> Line:
-    return dial(hop, terms.patience(hop), deadline)
-
-
-def _fetch(line: Line, terms: Terms, hop: Hop, deadline: float) -> PublicKey:
-    """Exchange keys and hang up."""
+def _fetch(terms: Terms, hop: Hop, before: Link | None, deadline: float) -> PublicKey:
+    """Exchange keys and hang up; raise ConnectFailure or OSError."""
+    patience = terms.patience(hop)
+    line = before.line_to(hop, deadline) if before else dial(hop, patience, deadline)
     transport = transport_for(hop, terms, line.socket)
-    transport.banner_timeout = terms.patience(hop)
+    transport.banner_timeout = patience
     try:
         with hung_up_at(deadline, line.close):
             transport.start_client(timeout=max(deadline - time.monotonic(), 0))
             return public_of(transport.get_remote_server_key())
     except (SSHException, EOFError) as error:
-        raise Broken("fetch the host key", str(error) or "it hung up") from error
+        through = before.hop.alias if before else ""
+        raise why_it_failed(transport, line, hop, through, error) from error
     finally:
         transport.close()
         line.close()

@@ -140,19 +140,22 @@ def running_sshd(folder: Path, name: str, authorized: list[Path], visits: Visits
 def running_daemon(folder: Path, authorized: list[Path], more: str) -> Iterator[tuple[Sshd, Path]]:
     """Run one sshd that listens by itself, with *more* in its configuration; its log comes too."""
     host_key, config = _furnish(folder, "daemon", authorized)
-    with config.open("a") as file, socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-        file.write(f"ListenAddress 127.0.0.1:{port}\n{more}")
     log = folder / "daemon.log"
-    with log.open("wb") as stderr:
-        command = [str(SSHD), "-D", "-e", "-f", str(config)]
+    command = [str(SSHD), "-D", "-e", "-f", str(config)]
+    with socket.socket() as held, log.open("wb") as stderr:
+        # Bound and not listening, it keeps the port from all but sshd, which reuses it.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        with config.open("a") as file:
+            file.write(f"ListenAddress 127.0.0.1:{port}\n{more}")
         process = subprocess.Popen(command, stderr=stderr, start_new_session=True)
-    try:
-        _await(lambda: "Server listening" in log.read_text(), "sshd to listen")
-        yield Sshd("daemon", port, public_line(host_key)), log
-    finally:
-        process.terminate()
-        process.wait(_UP_S)
+        try:
+            _await(lambda: "Server listening" in log.read_text(), "sshd to listen")
+            yield Sshd("daemon", port, public_line(host_key)), log
+        finally:
+            process.terminate()
+            process.wait(_UP_S)
 
 
 @contextmanager

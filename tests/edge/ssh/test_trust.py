@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from rlxdeploy.edge.ssh.trust import next_unknown, remember
-from rlxdeploy.errors import Untrusted
+from rlxdeploy.errors import Unreachable, Untrusted
 from rlxdeploy.model.vocabulary import SshClient
 from tests.edge.ssh.conftest import HOST, Site, soon
 from tests.edge.ssh.server import serving
@@ -40,6 +40,19 @@ def test_a_way_is_trusted_hop_by_hop(site: Site, client: SshClient) -> None:
             hosts.open(HOST, soon()).close()
         assert site.known.read_text() == gate.known + inner.known
         assert stat.S_IMODE(site.known.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("client", [SshClient.FABRIC, SshClient.OPENSSH])
+def test_a_hop_that_leads_nowhere_is_named(site: Site, client: SshClient) -> None:
+    """Whoever is known opens the way; that nobody listens at its end is the way's failure."""
+    with serving(site.folder, site.authorized) as gate:
+        site.trusting(gate).configured(
+            "Host target\n  HostName 127.0.0.1\n  Port 1\n  ProxyJump gate\n"
+            f"Host gate\n  HostName 127.0.0.1\n  Port {gate.port}\n"
+        )
+        with site.hosts(client=client) as hosts, pytest.raises(Unreachable) as beyond:
+            next_unknown(hosts, HOST, soon())
+    assert "gate could not open the way" in beyond.value.why
 
 
 def test_names_are_hashed_where_the_configuration_says_so(site: Site) -> None:
