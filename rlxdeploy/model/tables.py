@@ -137,7 +137,8 @@ class Discover(Written):
     scan_ports: tuple[Port, ...] = Field(
         default=(22,),
         min_length=1,
-        description="Ports that mark an address as a host when one of them answers.",
+        description="Ports that mark an address as a host when one of them answers; "
+        "SSH's own is dialled where it does, else the first one that does.",
         examples=[[22, 2222]],
     )
     exclude: tuple[ExcludedText, ...] = Field(
