@@ -9,12 +9,6 @@ from rlxdeploy.model.survey import Device
 
 ROCM, VULKAN, GTT = "rocminfo", "vulkaninfo", "amdgpu"
 
-_ROCM = """\
-PATH=$PATH:/opt/rocm/bin
-command -v rocminfo >/dev/null || exit 127
-rocminfo
-"""
-_VULKAN = "command -v vulkaninfo >/dev/null || exit 127\nvulkaninfo --summary"
 # The graphics translation table: how much of the host's RAM the driver lets a card use.
 _GTT = """\
 for f in /sys/class/drm/card[0-9]*/device/mem_info_gtt_total; do
@@ -30,9 +24,9 @@ _OWN_MEMORY = 3 << 30
 def questions() -> tuple[Question, ...]:
     """Return what to ask about AMD cards and Vulkan."""
     return (
-        Question(ROCM, _ROCM, slow=True),
-        Question(VULKAN, _VULKAN, slow=True),
-        Question(GTT, _GTT),
+        Question(ROCM, "rocminfo", slow=True, needs="rocminfo"),
+        Question(VULKAN, "vulkaninfo --summary", slow=True, needs="vulkaninfo"),
+        Question(GTT, _GTT, calm=True),
     )
 
 

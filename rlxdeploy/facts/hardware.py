@@ -19,9 +19,10 @@ if [ "$(uname -s)" = Darwin ]; then
   vm_stat | sed 's/^/vm_stat|/'
   exit 0
 fi
-grep -m1 '^model name' /proc/cpuinfo | sed 's/^/cpu|/'
+sed -n '/^model name/ { s/^/cpu|/p; q; }' /proc/cpuinfo
 echo "nproc|$(nproc || grep -c '^processor' /proc/cpuinfo)"
-grep -E '^(MemTotal|MemAvailable|MemFree|Buffers|Cached):' /proc/meminfo | sed 's/^/mem|/'
+sed -n '/^MemTotal:/s/^/mem|/p; /^MemAvailable:/s/^/mem|/p; /^MemFree:/s/^/mem|/p
+  /^Buffers:/s/^/mem|/p; /^Cached:/s/^/mem|/p' /proc/meminfo
 climb() { # the files $2… in the group's folder and in those above it
   at=$1; stop=$2; shift 2
   while :; do
@@ -74,7 +75,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     return (
         *nvidia.questions(),
         *amd.questions(),
-        Question(NAME, _HARDWARE),
+        Question(NAME, _HARDWARE, calm=True),
         *(
             Question(_disk(folder), f"folder={quoted([folder])}\n{_home(folder)}{_DISK}")
             for folder in enquiry.folders

@@ -14,10 +14,11 @@ NAME = "network"
 # busybox's `ip` knows no -d; /sys may show another namespace's interfaces, so it comes last.
 _NETWORK = """\
 if ip -o link >/dev/null; then
-  { ip -d -o link show || ip -o link show; } | sed 's/^/link|/'
-  ip -o addr show | sed 's/^/addr|/'
-  ip -o -4 route show default | sed 's/^/route|/'
-  ip -o -6 route show default | sed 's/^/route|/'
+  {
+    echo '#link'; ip -d -o link show || ip -o link show
+    echo '#addr'; ip -o addr show
+    echo '#route'; ip -o -4 route show default; ip -o -6 route show default
+  } | awk '/^#/ { tag = substr($0, 2); next } { print tag "|" $0 }'
 elif [ -d /sys/class/net ]; then
   for d in /sys/class/net/*; do
     [ -d "$d" ] || continue
@@ -54,7 +55,7 @@ _TUNNEL_LINKS = frozenset({"tunnel", "tunnel6", "gre", "gre6", "sit", "ppp", "no
 
 def questions() -> tuple[Question, ...]:
     """Return what to ask about the network."""
-    return (Question(NAME, _NETWORK),)
+    return (Question(NAME, _NETWORK, calm=True),)
 
 
 def parse(answers: Answers) -> Network:

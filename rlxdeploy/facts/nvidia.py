@@ -13,7 +13,6 @@ CARDS, SLICES = "nvidia-smi", "nvidia-smi -L"
 
 # Older drivers do not know mig.mode.current and exit with 2; the exit status is the last query's.
 _CARDS = """\
-command -v nvidia-smi >/dev/null || exit 127
 ask() { echo "fields=$1"; nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits; }
 ask index,uuid,name,memory.total,mig.mode.current
 status=$?
@@ -27,7 +26,7 @@ if [ $status != 0 ] && [ -d /sys/bus/pci/devices ]; then
 fi
 exit $status
 """
-_SLICES = "command -v nvidia-smi >/dev/null || exit 127\nnvidia-smi -L"
+_SLICES = "nvidia-smi -L"
 
 _MIB = 1 << 20
 _ABSENT, _UNREACHABLE, _MISMATCH = 6, 9, 18
@@ -39,7 +38,10 @@ _NOT_KNOWN = re.compile(r"\[(N/A|Not Supported|Insufficient Permissions)\]|N/A")
 
 def questions() -> tuple[Question, ...]:
     """Return what to ask about NVIDIA cards; both at once, since each waits for the driver."""
-    return (Question(CARDS, _CARDS, slow=True), Question(SLICES, _SLICES, slow=True))
+    return (
+        Question(CARDS, _CARDS, slow=True, needs="nvidia-smi"),
+        Question(SLICES, _SLICES, slow=True, needs="nvidia-smi"),
+    )
 
 
 def parse(answers: Answers, ram_total: int) -> tuple[Device, ...]:

@@ -12,13 +12,24 @@ SYSTEM_DATA = "/var/lib/rlx"
 SYSTEM_RUN = "/run/rlx"
 SYSTEM_UNITS = "/etc/systemd/system"
 
-# The environment of a bare exec may lack what a login sets.
-USER_PLACES = """\
-uid=$(id -u); user=$(id -un)
+# The environment of a bare exec may lack what a login sets.  Whom we are, Linux tells without a
+# process of its own, and half a dozen questions ask.
+OWN_UID = """\
+uid=
+while read -r key real uid rest; do [ "$key" != Uid: ] || break; done </proc/self/status
+[ -n "$uid" ] || uid=$(id -u)
+"""
+USER_PLACES = f"""{OWN_UID}\
 [ -n "$HOME" ] || HOME=$(getent passwd "$uid" | cut -d: -f6)
-data_home=${XDG_DATA_HOME:-$HOME/.local/share}
-runtime_dir=${XDG_RUNTIME_DIR:-/run/user/$uid}
+data_home=${{XDG_DATA_HOME:-$HOME/.local/share}}
+runtime_dir=${{XDG_RUNTIME_DIR:-/run/user/$uid}}
 [ -d "$runtime_dir" ] && [ -w "$runtime_dir" ] || runtime_dir=
+"""
+
+# In an exec of its own, without a session: the user's manager listens here or is not there.
+USER_MANAGER = """\
+XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$uid}; export XDG_RUNTIME_DIR
+[ -S "$XDG_RUNTIME_DIR/systemd/private" ] || [ -S "$XDG_RUNTIME_DIR/bus" ] || exit
 """
 
 USER_DATA = "$data_home/rlx"

@@ -10,12 +10,16 @@ class Question:
     """A piece of POSIX shell whose stdout is the answer; *name* is what a person reads.
 
     It runs in a subshell with LC_ALL=C, stdin from /dev/null and stderr dropped, in dash, busybox
-    ash and bash alike.  A *slow* one talks to a driver and gets the longer deadline.
+    ash and bash alike.  A *slow* one talks to a driver and gets the longer deadline.  Where a host
+    has not the program *needs*, nothing is run and the exit status is that of a shell, 127.  A
+    *calm* one asks nobody who may hang, only the kernel about itself; those are asked in turn.
     """
 
     name: str
     script: str
     slow: bool = False
+    needs: str = ""
+    calm: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 - Every line of ours begins with a marker drawn at random for this one run; what stands before the
   first is a login profile's and is dropped.
-- Every question runs in the background, in a pipeline of its own: a hung one holds nothing but its
-  own pipe.  `$(...)` waits for every child that holds its pipe, so no question is asked in one.
+- Every question that might hang runs in the background, in a pipeline of its own: it holds nothing
+  but its own pipe.  `$(...)` waits for every child that holds its pipe, so no question is asked in
+  one.  Processes are what a survey costs a host: the calm questions share one pipeline, and those
+  that need a program that is not there share one process.
 - Lines are cut into pieces that a pipe takes whole (PIPE_BUF is 512 bytes at least), so that
   answers that arrive at once do not mix.
 - A timer kills what is left of the quick questions at their deadline, of the slow ones at theirs.
@@ -13,14 +15,17 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rlxdeploy.facts.places import OWN_UID
 from rlxdeploy.facts.privilege import FUNCTIONS, asks_for_root
 from rlxdeploy.facts.question import Answer, Answers, Question
 
-# PATH of a session without a login lacks the system folders, and WSL keeps its driver apart.
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib"
+# PATH of a session without a login lacks the system folders; WSL and ROCm keep theirs apart.
+_SYSTEM_PATH = (
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib:/opt/rocm/bin"
+)
 _PIECE = 400
 
 # Of what a profile prints, so much tells which one it is.
@@ -32,16 +37,23 @@ exec 2>/dev/null
 LC_ALL=C; export LC_ALL; unset LANGUAGE
 asked_path=$PATH; PATH=$PATH:{path}; export PATH asked_path
 printf '\\n%s begin\\n' {marker}
-say() {{
+say() {{ # number, which a line of our own changes
   while IFS= read -r l || [ -n "$l" ]; do
+    case $l in {marker}@*) set -- "${{l#*@}}"; continue ;; esac
     while [ ${{#l}} -gt {piece} ]; do
       h=$(printf %.{piece}s "$l"); printf '%s %s+%s\\n' {marker} "$1" "$h"; l=${{l#"$h"}}
     done
     printf '%s %s-%s\\n' {marker} "$1" "$l"
   done
 }}
-ask() {{ # the text of a question is evaluated in a subshell, so that its exit ends only itself
-  {{ (eval "$2") </dev/null; r=$?; echo; echo "{marker}=$r"; }} </dev/null | say "$1"
+try() {{ # the text of a question is evaluated in a subshell, so that its exit ends only itself
+  (eval "$2") </dev/null; r=$?; echo; echo "{marker}=$r"
+}}
+ask() {{ try "$@" </dev/null | say "$1"; }}
+turn() {{ echo "{marker}@$1"; try "$@"; }}
+need() {{ # program, number, text
+  if command -v "$1" >/dev/null; then shift; ask "$@" &
+  else printf '%s %s-\n%s %s-%s=127\n' {marker} "$2" {marker} "$2" {marker}; fi
 }}
 kin() {{ # the processes given and all descendants, parents first, from `pid parent` lines
   {{
@@ -67,6 +79,8 @@ reap() {{ kin "$@" | while read -r p; do kill -9 "$p"; done; }}
 """
 
 # Questions run side by side: how they reach root is found out before, with one attempt for all.
+# Who is root already need not ask.
+_SELF = f'{FUNCTIONS}{OWN_UID}[ "$uid" != 0 ] || rlx_root=self\n'
 _ROOT = """\
 if [ -n "$rlx_password" ]; then
   printf '\\n%s root ?\\n' {marker}
@@ -112,17 +126,26 @@ def compose(questions: Sequence[Question], marker: str, patience: Patience) -> s
         raise ValueError("a marker is 16 to 64 letters and digits")
     head = _HEAD.format(path=_SYSTEM_PATH, marker=marker, piece=_PIECE)
     tail = _TAIL.format(quick=patience.quick, rest=patience.slow - patience.quick, marker=marker)
-    # The slow ones go first, so that they wait for the driver while the others are asked.
-    order = sorted(enumerate(questions), key=lambda numbered: not numbered[1].slow)
-    asked = "".join(_background(number, question) for number, question in order)
-    root = FUNCTIONS + _ROOT.format(marker=marker) if asks_for_root(asked) else ""
+    asked = "".join(_background(tuple(enumerate(questions))))
+    root = _SELF + _ROOT.format(marker=marker) if asks_for_root(asked) else ""
     return f"{head}{root}quick=; slow=\n{asked}{tail}"
 
 
-def _background(number: int, question: Question) -> str:
-    kept = "slow" if question.slow else "quick"
-    text = shlex.quote(question.script)
-    return f'(ask {number} {text}) </dev/null &\n{kept}="${kept} $!"\n'
+def _background(questions: Sequence[tuple[int, Question]]) -> Iterator[str]:
+    """Yield what asks, the slow first: they wait for a driver while the others are asked."""
+    for kept in ("slow", "quick"):
+        mine = [(number, one) for number, one in questions if one.slow == (kept == "slow")]
+        needy = [_words("need", one.needs, n, one.script) for n, one in mine if one.needs]
+        calm = [_words("turn", n, one.script) for n, one in mine if one.calm]
+        alone = [_words("ask", n, one.script) for n, one in mine if not (one.needs or one.calm)]
+        groups = ["\n".join([*needy, "wait"])] if needy else []
+        groups += ["{\n" + "\n".join(calm) + "\n} | say 0"] if calm else []
+        for group in (*groups, *alone):
+            yield f'({group}) </dev/null &\n{kept}="${kept} $!"\n'
+
+
+def _words(*words: object) -> str:
+    return shlex.join(map(str, words))
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from rlxdeploy.facts import supervisors, views
 from rlxdeploy.facts.places import (
     SYSTEM_RUN,
     SYSTEM_UNITS,
+    USER_MANAGER,
     USER_PLACES,
     USER_UNITS,
     tagged,
@@ -26,11 +27,13 @@ _SHOWN = (
 )
 
 # The words are the unit pattern's stem and the unit folder.
+_ENABLED = """\
+for f in "$2"/*.wants/"$1"*.service; do [ -L "$f" ] && echo "enabled|$f"; done
+"""
 _UNITS = """\
 echo "clock|$(date +%s)"
 read -r up rest </proc/uptime && echo "uptime|$up"
 systemctl $manager show -p {shown} "$1*" | sed 's/^/unit|/'
-for f in "$2"/*.wants/"$1"*.service; do [ -L "$f" ] && echo "enabled|$f"; done
 """
 
 # Each launch's own question first: without its answer it is not known what runs.
@@ -48,15 +51,15 @@ _LIVELY = ("active", "reloading", "activating", "deactivating", "exited", "faile
 def questions(enquiry: Enquiry, launch: Launch | None = None) -> tuple[Question, ...]:
     """Return what to ask about the job's instances under each launch, or under *launch* alone."""
     stem, run = f"rlx-{enquiry.job}@", f"{SYSTEM_RUN}/{enquiry.job}"
-    units = _UNITS.format(shown=_SHOWN)
+    units, enabled = _UNITS.format(shown=_SHOWN), _ENABLED
     booted = "[ -d /run/systemd/system ] || exit 0\n"
     system = (
-        f"{booted}manager=--system\nset -- {quoted([stem, SYSTEM_UNITS])}\n{units}"
+        f"{booted}manager=--system\nset -- {quoted([stem, SYSTEM_UNITS])}\n{enabled}{units}"
         f"[ -d {quoted([run])} ] || exit 0\n{with_privilege(STATES, run, sudo=enquiry.sudo)}"
     )
     user = (
-        f"{booted}{USER_PLACES}XDG_RUNTIME_DIR=${{XDG_RUNTIME_DIR:-/run/user/$uid}}\n"
-        f'export XDG_RUNTIME_DIR\nmanager=--user\nset -- {quoted([stem])} "{USER_UNITS}"\n{units}'
+        f'{booted}{USER_PLACES}manager=--user\nset -- {quoted([stem])} "{USER_UNITS}"\n'
+        f"{enabled}{USER_MANAGER}{units}"
     )
     own = (Question(SYSTEM, system), Question(USER, user), supervisors.question(enquiry))
     every = (*own, *views.questions(enquiry))

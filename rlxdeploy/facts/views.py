@@ -8,7 +8,7 @@ and nothing is opened.  A node counts as seen if it is the same device there, no
 import re
 from collections.abc import Iterator, Mapping
 
-from rlxdeploy.facts.places import USER_PLACES, tagged, with_privilege
+from rlxdeploy.facts.places import USER_MANAGER, USER_PLACES, tagged, with_privilege
 from rlxdeploy.facts.question import Answers, Question, quoted
 from rlxdeploy.model.survey import RankSeen
 from rlxdeploy.model.targets import Enquiry
@@ -64,8 +64,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     units = f"{present}{_LOOK}manager=--system\n{_UNITS}"
     user = (
         f"{present}{_LOOK}{USER_PLACES}job={quoted([enquiry.job])}\n{_SUPERVISED}{booted}"
-        "XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$uid}; export XDG_RUNTIME_DIR\n"
-        f"manager=--user\nset -- {quoted([stem])}\n{_UNITS}"
+        f"{USER_MANAGER}manager=--user\nset -- {quoted([stem])}\n{_UNITS}"
     )
     # Root is asked for only where there is something to look at.
     system = f"{booted}{present}{with_privilege(units, stem, sudo=enquiry.sudo)}"
