@@ -29,7 +29,7 @@ AS = {
 WATCHED = {name: shell for name, shell in SHELLS.items() if name != "busybox"}
 
 
-@pytest.fixture(params=AS.values(), ids=AS.keys())
+@pytest.fixture(params=list(AS.values()), ids=list(AS))
 def prefix(request: pytest.FixtureRequest) -> tuple[str, ...]:
     words: tuple[str, ...] = request.param
     return words
@@ -47,7 +47,7 @@ def folder(prefix: tuple[str, ...]) -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-@pytest.fixture(params=WATCHED.values(), ids=WATCHED.keys())
+@pytest.fixture(params=list(WATCHED.values()), ids=list(WATCHED))
 def lab(folder: Path, prefix: tuple[str, ...], request: pytest.FixtureRequest) -> Lab:
     return Lab(folder, shell=(*prefix, *request.param))
 
