@@ -10,11 +10,12 @@ from rlxdeploy.app.say import Say
 from rlxdeploy.app.survey import Extra, surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.files import FileError, write_atomically
-from rlxdeploy.errors import Finding
+from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.facts.caps import NodeCaps
 from rlxdeploy.model.codec import dump_survey
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.render.concrete import resolve_toml
+from rlxdeploy.resolve.machines import in_file_order, merged
 from rlxdeploy.resolve.workers import as_workers
 
 
@@ -65,7 +66,11 @@ def probe(inventory: Path, lab: Lab, say: Say, *, bench: bool = False) -> Probed
     loaded = load_to_compile(inventory)
     lab.follow(loaded)
     grown, survey = surveyed(loaded, None, lab, say, Extra(bench=bench))
-    return Probed(survey, as_workers(grown, survey), grown.notices)
+    twice = tuple(
+        Finding(f"{other} is {host} under another name", severity=Severity.NOTICE)
+        for other, host in merged(in_file_order(survey, grown)).items()
+    )
+    return Probed(survey, as_workers(grown, survey), (*grown.notices, *twice))
 
 
 def save_survey(survey: Survey, path: Path) -> None:

@@ -31,7 +31,7 @@ from rlxdeploy.cli.options import (
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import columns
-from rlxdeploy.model.survey import HostFacts, Survey
+from rlxdeploy.model.survey import HostFacts
 
 app = typer.Typer()
 
@@ -111,7 +111,7 @@ def probe_command(
     if as_json:
         screen.document(_document(probed))
     else:
-        for line in _hosts(probed.survey, bench=bench):
+        for line in _hosts(probed, bench=bench):
             screen.results.out(line, highlight=False)
     for notice in probed.notices:
         screen.notes.out(f"{notice.severity}: {notice}", highlight=False)
@@ -127,10 +127,11 @@ def _document(probed: Probed) -> dict[str, object]:
     return {"hosts": hosts, "failed": dict(survey.failed), "notices": notices}
 
 
-def _hosts(survey: Survey, *, bench: bool) -> Iterator[str]:
+def _hosts(probed: Probed, *, bench: bool) -> Iterator[str]:
     """Yield a heading and one line a host, uncut: a pipe has no width, and a device a long name."""
     titles = ("host", "system", "cores", "RAM", "devices", "python", "numpy", "launch")
-    rows = [(name, *_cells(facts), *_speeds(facts)) for name, facts in survey.hosts.items()]
+    facts = {name: probed.survey.hosts[name] for name in probed.workers}
+    rows = [(name, *_cells(one), *_speeds(one)) for name, one in facts.items()]
     shown = [(*titles, "GFLOP/s", "disk MB/s"), *rows]
     return columns(shown if bench else [row[: len(titles)] for row in shown])
 

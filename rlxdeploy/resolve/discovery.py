@@ -89,7 +89,8 @@ def asked_again(targets: Targets, survey: Survey, strangers: Collection[str]) ->
 
 def _node(loaded: Loaded, one: Found) -> Node:
     discover = loaded.inventory.discover
-    shared = {key: getattr(discover, key) for key in _SHARED}
+    # What nobody wrote is no node's own either, and `resolve` writes it for none.
+    shared = {key: getattr(discover, key) for key in _SHARED if key in discover.model_fields_set}
     if discover.probe:
         return Node(ssh=one.ssh, **shared)
     shared["device"] = discover.device or CPU

@@ -53,11 +53,14 @@ def with_workers(loaded: Loaded, said: Mapping[str, NodeCaps]) -> Loaded:
 def as_workers(loaded: Loaded, survey: Survey) -> dict[str, NodeCaps]:
     """Return what upstream's workers would say on the surveyed hosts, by the hosts' names.
 
-    A worker's address is the one it is dialled at: as written, or else its host and port.
+    A worker's address is the one it is dialled at: as written, or else its host and port.  Found
+    hosts that are no node after all have no worker.
     """
     first = {entry.host.name: entry for entry in reversed(entries(loaded))}
+    passed_over = {one.ssh for one in survey.found} - first.keys()
     found = {}
-    for name, facts in survey.hosts.items():
+    for name in (one for one in survey.hosts if one not in passed_over):
+        facts = survey.hosts[name]
         folder = next(iter(facts.hardware.disk_free), "/")
         found[name] = caps(facts, _addr(loaded, facts.host, first.get(name)), folder)
     return found

@@ -178,6 +178,9 @@ def test_resolve_writes_the_inventory_one_would_have_written(mixture: Mixture) -
     assert "discover" not in written
     assert [node["ssh"] for node in written["node"]] == mixture.members
     assert [node["rank"] for node in written["node"]] == list(range(12))
+    assert {key for node in written["node"] for key in node} == {
+        *("addr", "ssh", "device", "rank", "python"),
+    }
     searched = (desk.folder / "inventory.toml").read_text()
     desk.run("resolve", "--out", str(desk.folder / "inventory.toml"))
     try:

@@ -258,4 +258,6 @@ def test_the_concrete_inventory_has_what_was_found_written() -> None:
 
     assert written.inventory.discover.is_empty
     assert [node.ssh for node in written.inventory.node] == ["gpu-a", "10.0.5.7"]
+    settled_keys = {"addr", "ssh", "device", "rank", "python"}
+    assert [node.model_fields_set for node in written.inventory.node] == [settled_keys] * 2
     assert resolve(written, survey(*machines), CONTROLLER).peers == group.peers

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rlxdeploy.facts.caps import DeviceInfo, NodeCaps
+from rlxdeploy.model.found import Found
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import Device, HostFacts, Survey
@@ -130,6 +131,15 @@ def test_the_controller_s_own_worker_is_on_loopback() -> None:
     loaded = load(f"{HEAD}[[node]]\n")
 
     assert as_workers(loaded, survey(machine()))["local"].addr == "127.0.0.1:29500"
+
+
+def test_a_found_host_that_is_no_node_after_all_has_no_worker() -> None:
+    """A machine with two names is told of once, so that what is printed reads back."""
+    loaded = load(f'{HEAD}[discover]\nsubnet = "10.0.0.0/24"\n[[node]]\nssh = "a"\n')
+    twin = machine("10.0.0.1", "10.0.0.1/24")
+    seen = replace(survey(machine("a", "10.0.0.1/24"), twin), found=(Found("10.0.0.1", "subnet"),))
+
+    assert list(as_workers(loaded, seen)) == ["a"]
 
 
 def test_what_we_print_reads_back_to_the_same_devices_and_layers() -> None:
