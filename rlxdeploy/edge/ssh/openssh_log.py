@@ -46,6 +46,7 @@ _HANGUP = re.compile(
     r"|(?:banner exchange: )?Connection (?:closed|reset|to)(?: by)? .* port \d+.*"
 )
 _ESTABLISHED = "debug1: Connection established."
+_AUTHENTICATED = "Authenticated to "
 _BANNER = "debug1: Remote protocol version"
 _LATE = "timed out"
 _SILENT = re.compile(r"^Timeout, server .* not responding", re.MULTILINE)
@@ -89,9 +90,11 @@ def accepted_key(log: str) -> str:
 
 def why_it_ended(log: str, keepalive: Keepalive) -> str:
     """Return why a connection that was open has ended, from its master's *log*."""
-    if _SILENT.search(log):
+    _, _, since = log.replace("\r", "").rpartition(_AUTHENTICATED)
+    if _SILENT.search(since):
         return str(keepalive)
-    return _last_words(log) or "the OpenSSH client ended without a word"
+    _, _, later = since.partition("\n")
+    return _last_words(later) or "the OpenSSH client ended without a word"
 
 
 def is_hangup(said: str) -> bool:

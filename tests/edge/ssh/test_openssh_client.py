@@ -79,6 +79,8 @@ def test_a_lost_master_is_not_worked_around(site: Site, server: Server) -> None:
             link = hosts.link(HOST, hosts.route(HOST, soon()), soon())
             os.kill(link.process.pid, signal.SIGKILL)  # type: ignore[attr-defined]  # a MasterLink
             assert everything(session) == b""
+            why = "the connection broke: the OpenSSH client ended without a word"
+            assert session.complaints == why
         with hosts.open(HOST, soon()) as session:
             session.send(framed("echo again"), soon())
             assert everything(session) == b"again\n"
