@@ -37,6 +37,8 @@ from rlxdeploy.model.vocabulary import Launch
 _DEEDS = Path(__file__).with_name("deeds")
 _PARTS = ("say", "process", "lock", "folder", "stage", "ranks", "sweep", "go", "back", "timer")
 
+_TIMER = "the revert timer"
+
 # One argument of a command may be 128 KiB on Linux, and sudo takes the script as one.
 _LONGEST_SCRIPT = 120_000
 
@@ -86,17 +88,42 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
             "lock",
             f"take {len(payload.data)}",
             *stage,
-            *("confirmed() {", ":", *calls[len(part.go) :], "}"),
+            *_confirmed(calls[len(part.go) :]),
             "await_go",
             # Whoever stops or destroys a job has decided what is to become of it.
             f"arm {part.back.after_s}" if part.back else "stay",
             *calls[: len(part.go)],
-            "say over",
+            "report over",
             "hold_for_a_word",
             "",
         ]
     )
     return Script(_privileged(part, deeds, terms), bytes(payload.data), part.go, part.confirm)
+
+
+def compose_again(part: HostPlan, lost: str, terms: Terms) -> str:
+    """Return the script that takes up the session whose marker is *lost*, after GO.
+
+    It tells what that session's steps came to, and holds for a word as that one did.
+    """
+    steps = enumerate((*part.go, *part.confirm), start=1)
+    calls = [f"step {number} {_call(part, step)}" for number, step in steps]
+    deeds = "\n".join(
+        [
+            *_deeds(part, terms),
+            (_DEEDS / "again.sh").read_text(encoding="utf-8"),
+            *_confirmed(calls[len(part.go) :]),
+            _words("take_up", lost, _TIMER),
+            "hold_for_a_word",
+            "",
+        ]
+    )
+    return _privileged(part, deeds, terms)
+
+
+def _confirmed(calls: list[str]) -> tuple[str, ...]:
+    """Return the function that does what comes once all ranks have joined."""
+    return "confirmed() {", ":", *calls, "}"
 
 
 def compose_unlock(site: Site, terms: Terms) -> str:
@@ -114,7 +141,7 @@ def _way_back(part: HostPlan, payload: "_Payload") -> Iterator[str]:
     """Yield the call that keeps what stands, with the script that the revert timer runs."""
     if part.back is None:
         return
-    lonely = Terms("-", "the revert timer", 0, 0)
+    lonely = Terms("-", _TIMER, 0, 0)
     script = "\n".join([*_deeds(part, lonely), "fire", ""])
     ranks = [str(rank) for rank in part.back.again]
     files = [step.path for step in part.go if isinstance(step, InstallFile)]

@@ -5,12 +5,13 @@ The short form cuts at every border between two phases; `make soak` cuts at 200 
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from rlxdeploy.edge.apply import Manner, Patience, carried_out
+from rlxdeploy.edge.apply import Carried, Manner, Patience, carried_out
 from rlxdeploy.edge.local import LocalSession
 from rlxdeploy.edge.script import compose
 from rlxdeploy.edge.session import SessionLost, framed
@@ -81,7 +82,8 @@ class Wire:
 
     def length(self) -> int:
         _, files, plan = self.release()
-        terms = Manner("ann").terms()
+        # As long as with QUICK: the script has their numbers in it.
+        terms = Manner("ann", patience=HASTY).terms()
         script = compose(plan.hosts[self.lab.name], files.hosts[self.lab.name], terms)
         return len(framed(script.text)) + len(script.payload)
 
@@ -166,3 +168,88 @@ def test_a_cut_anywhere_leaves_old_or_new(wire: Wire) -> None:
     draw = random.Random(SEED)  # noqa: S311 - the same offsets in every run
     for _ in range(SOAK_CUTS):
         wire.survives(draw.randrange(wire.length() + len(WORDS)))
+
+
+class LostSession(CutSession):
+    """A session that is cut as soon as its last byte has passed, before any answer to it."""
+
+    def read(self, deadline: float) -> bytes:
+        if not self._left and not self._cut:
+            self._hang_up()
+        return super().read(deadline)
+
+
+class DeadSession(LostSession):
+    """A session whose wire is dead at our end alone: nobody tells the shell, which waits on."""
+
+    def _hang_up(self) -> None:
+        self._cut = True
+
+    def ended(self) -> None:
+        """Wait for the shell while its stdin is still open, then let go of it."""
+        super().ended()
+        super()._hang_up()
+
+
+@dataclass
+class Broken:
+    """The first session breaks *passed* bytes after its script; whoever comes again is let in."""
+
+    wire: Wire
+    passed: int
+    kind: type[LostSession] = LostSession
+    again: int = 0
+    first: CutSession | None = None
+
+    def __call__(self, host: Host, deadline: float) -> LocalSession:
+        if self.first is None:
+            self.first = self.kind(host, self.wire.length() + self.passed)
+            return self.first
+        self.again += 1
+        return self.wire.lab.open(host, deadline)
+
+    @contextmanager
+    def applied(self, told: list[str]) -> Iterator[Carried]:
+        """Carry the next release out; at the end the first shell has ended by itself."""
+        self.wire.number += 1
+        _, files, plan = self.wire.release()
+        manner = Manner("ann", patience=QUICK, tell=lambda _host, what: told.append(what))
+        with carried_out(plan, files, self, manner) as carried:
+            assert not carried.outcomes.failed
+            yield carried
+        assert self.first is not None
+        self.first.ended()
+
+
+# In bytes behind the script: GO takes three of them, CONFIRM eight.
+LOST = {"before the steps were told": 3, "in the word": 3 + 4, "after the word": 3 + 8}
+
+
+@pytest.mark.parametrize("kind", [LostSession, DeadSession], ids=["told", "not told"])
+@pytest.mark.parametrize("passed", LOST.values(), ids=LOST)
+def test_a_session_lost_after_go_is_taken_up(
+    wire: Wire, passed: int, kind: type[LostSession]
+) -> None:
+    """One broken connection undoes nothing, whether or not the host knows that it broke."""
+    told: list[str] = []
+    broken = Broken(wire, passed, kind)
+    with broken.applied(told) as carried:
+        assert carried.confirm().failed == {}
+
+    assert broken.again == 1
+    assert len(told) == len(set(told)), "no step is told twice"
+    assert {"told to go", "changed", "confirmed"} <= set(told)
+    assert wire.current() == f"r{wire.number}"
+    assert not (wire.lab.home / ".revert").exists()
+    assert not (wire.lab.home / "lock").exists()
+
+
+def test_a_host_goes_back_over_another_session(wire: Wire) -> None:
+    """What was cut off is told to go back, and so it does, once."""
+    before = wire.current()
+    broken = Broken(wire, 3)
+    with broken.applied([]) as carried:
+        assert carried.revert().required()[wire.lab.name].release == before
+
+    assert broken.again == 1
+    assert wire.current() == wire.lab.record()["release"] == before

@@ -2,8 +2,8 @@
 #
 # $back holds: `state` (release, boot, ranks), `list` and `files` (all of ours that lies outside of
 # releases), `fresh` (releases made since), `coming` (what was to be installed), `armer` (who went),
-# `timer`, and `back.sh`, this script with data of its own.  An apply that finds it there goes back
-# as far as the one before it would.
+# `progress` (what became of its steps), `timer`, and `back.sh`, this script with data of its own.
+# An apply that finds it there goes back as far as the one before it would.
 
 back=$home/.revert
 

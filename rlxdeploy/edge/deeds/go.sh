@@ -2,9 +2,14 @@
 
 step() { # number, command...: a failure is told, and what is to become of it waited for
   at=$1; shift
-  if complaint=$("$@" 2>&1 </dev/null); then say "done" "$at"; return; fi
-  say failed "$at" "$(printf %s "$complaint$(room)" | one_line)"
+  if complaint=$("$@" 2>&1 </dev/null); then report "done" "$at"; return; fi
+  report failed "$at" "$(printf %s "$complaint$(room)" | one_line)"
   hold_for_a_word
+}
+
+report() { # word...: to the controller, and for a session that takes this one's place
+  say "$@"
+  [ ! -f "$back/progress" ] || printf '%s\n' "$*" >>"$back/progress"
 }
 
 switch() { # release

@@ -9,7 +9,7 @@
 umask 077
 LC_ALL=C; export LC_ALL
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH
-locked=; reader=; guard=; fresh=; prepared=; noted=0; at=stage
+locked=; mark=; reader=; guard=; fresh=; prepared=; noted=0; at=stage
 
 say() { printf '\n%s %s\n' "$m" "$*"; }
 

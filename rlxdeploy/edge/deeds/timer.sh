@@ -18,10 +18,15 @@ arm() { # seconds
     rm -rf "$back"
     try "arm" mv "$back.tmp" "$back"; armed=new
   fi
-  printf 'pid=%s\nstart=%s\n' $$ "$(started $$)" >"$back/armer"
+  name_armer
+  : >"$back/progress"
   complaint=$(start_timer "$1" 2>&1) || die "start the revert timer: $complaint$(room)"
   durable "$back" "$home"
   armed=
+}
+
+name_armer() { # who went, and holds since
+  printf 'pid=%s\nstart=%s\nmark=%s\n' $$ "$(started $$)" "${mark:-$m}" >"$back/armer"
 }
 
 stay() { [ ! -f "$back/state" ] || confirm; }
