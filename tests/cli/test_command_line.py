@@ -23,6 +23,7 @@ COMMANDS = (
     "resolve",
     "render",
     "probe",
+    "doctor",
 )
 NEEDS = {"render": ("--out", "out")}
 
@@ -115,6 +116,7 @@ READING = {
     "wait": "ranks",
     "resolve": "inventory",
     "probe": "hosts",
+    "doctor": "findings",
 }
 
 
