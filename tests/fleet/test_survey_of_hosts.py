@@ -12,6 +12,7 @@ from rlxdeploy.facts.script import Patience
 from rlxdeploy.model.codec import load_survey
 from rlxdeploy.model.survey import HostFacts
 from rlxdeploy.model.targets import Enquiry
+from tests.fleet.desk import Desk
 from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.spec import HostSpec
@@ -72,6 +73,23 @@ def test_every_release_tells_what_it_is(fleet: Fleet, six: list[Host]) -> None:
         assert host.address in [address.partition("/")[0] for address in cable.addresses]
         assert facts.network.default_routes == ("eth0",)
         assert (facts.unanswered, facts.holders, system.noise) == ((), (), "")
+
+
+def test_every_release_is_measured(fleet: Fleet, six: list[Host]) -> None:
+    """`probe --bench` multiplies and writes on each, in upstream's form, and leaves no file."""
+    three = {host.spec.release: host for host in six}.values()
+    desk = Desk(fleet, "measured")
+    desk.write_hosts(three)
+
+    said = desk.json("probe", "--bench")["hosts"]
+
+    assert said.keys() == {host.name for host in three}
+    for caps in said.values():
+        assert caps["devices"][0]["device"] == "cpu"
+        assert caps["gflops"] == caps["devices"][0]["gflops"] > 0.1
+        assert caps["io_mbps"] > 0.1
+    for host in three:
+        assert "rlx-io-probe" not in host.exec(("ls", "-A", "/root")).stdout
 
 
 @pytest.mark.parametrize(
