@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.collectives import DOCUMENT, measure
+from bench.collectives import DOCUMENT, Unfinished, measure
 
 NAMES = ("collectives", "compile", "scan")
 NEEDED = ("mpi4py", "numpy", "torch")
@@ -23,10 +23,10 @@ The collectives are measured against gloo (torch) and Open MPI, which this envir
 
 
 def main() -> int:
-    """Run what the command line asks for; 2 where the peers are not installed."""
+    """Run what the command line asks for; 2 where the peers are not installed, 1 if one fails."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("name", nargs="?", default="collectives", choices=NAMES)
-    parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds: a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds: minutes")
     parser.add_argument("--ranks", type=int, action="append", help="2 and 4 unless given")
     parser.add_argument(
         "--write", action="store_true", help=f"put the tables into {DOCUMENT.name}, too"
@@ -35,7 +35,11 @@ def main() -> int:
     if lacking := _lacking(options.name):
         sys.stderr.write(f"{lacking}\n")
         return 2
-    text = _measured(options)
+    try:
+        text = _measured(options)
+    except Unfinished as failed:
+        sys.stderr.write(f"{failed}\n")
+        return 1
     print(text)
     if options.write:
         write(options.name, text, DOCUMENT)

@@ -5,7 +5,8 @@ block, so that whatever else the machine does falls on all of them.  Figures are
 rounds, ratios are ratios of medians.  The latency against Open MPI is measured in a run of its own
 without gloo, whose threads slow down everybody.  Since the peers cannot choose their congestion
 control, everything is measured twice: as the machine is, and with all of them on reno in a private
-network namespace.
+network namespace.  Shorter runs show what else there is: a star, 8 ranks, the `rlx` wire, a busy
+thread beside, two hosts.
 """
 
 from __future__ import annotations
@@ -13,19 +14,22 @@ from __future__ import annotations
 import json
 import os
 import platform
+import secrets
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from bench.table import Case, Timing, section
+from bench.hosts import two_hosts
+from bench.table import Case, Done, Timing, section
+from tests.fleet.harness.needs import unmet_need
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs/benchmarks.md"
 # A run that stands still is a bug worth seeing, not waiting for.
-_LIMIT_S = 900
+_LIMIT_S = 300
 _KI, _MI = 1 << 10, 1 << 20
 
 _SIZES = (8, 64 * _KI, _MI, 16 * _MI, 128 * _MI)
@@ -50,49 +54,103 @@ QUICK = (
     Case("barrier", "", 0),
 )
 LATENCY = tuple(Case("all_reduce", "f32", size) for size in (8, 4 * _KI, 64 * _KI, _MI))
+EVERY = ("ours", "gloo", "mpi")
 
 
 class Run(NamedTuple):
-    """One `mpirun`: which peers, how many ranks, and whether all are on reno."""
+    """One `mpirun`: which contenders, how many ranks, and whether all are on reno."""
 
     title: str
     ranks: int
     peers: tuple[str, ...]
     cases: Sequence[Case]
     reno: bool = False
+    about: str = ""
+
+
+class Unfinished(Exception):
+    """A run failed twice, or stood still."""
 
 
 def measure(ranks: Sequence[int], *, quick: bool) -> str:
-    """Measure everything and return it as a section of the document."""
+    """Measure everything and return it as a section of the document; Unfinished if a run fails."""
     cases, rounds = (QUICK, 3) if quick else (FULL, 7)
-    runs = [run for count in ranks for run in _runs(count, cases)]
-    done = [(run.title, *_carry_out(run, rounds)) for run in runs]
+    runs = [run for count in ranks for run in _runs(count, cases)] + _more(ranks)
+    done = [_twice(run, rounds) for run in runs]
+    if not unmet_need():
+        print("two hosts …", file=sys.stderr, flush=True)
+        done.append(two_hosts(QUICK, rounds))
     return section(_machine(), "python -m bench --write" + " --quick" * quick, done)
 
 
 def _runs(ranks: int, cases: Sequence[Case]) -> list[Run]:
-    every = ("ours", "gloo", "mpi")
     runs = [
-        Run(f"{ranks} ranks, the machine's own congestion control", ranks, every, cases),
+        Run(f"{ranks} ranks, the machine's own congestion control", ranks, EVERY, cases),
         Run(f"{ranks} ranks, latency without gloo in the process", ranks, ("ours", "mpi"), LATENCY),
     ]
     if os.geteuid() == 0:
-        runs.append(Run(f"{ranks} ranks, all on reno", ranks, every, cases, reno=True))
+        runs.append(Run(f"{ranks} ranks, all on reno", ranks, EVERY, cases, reno=True))
     return runs
 
 
-def _carry_out(run: Run, rounds: int) -> tuple[list[Timing], dict[str, Any]]:
+def _more(ranks: Sequence[int]) -> list[Run]:
+    """Return what is shown besides, for the numbers of ranks asked for."""
+    star = Run("4 ranks in a star", 4, ("star", "ours", "gloo", "mpi"), QUICK)
+    runs = [star._replace(about="Every link leads to rank 0; `ours` is the mesh.")]
+    runs += [Run("8 ranks", 8, EVERY, QUICK)]
+    for count in ranks:
+        rlx = Run(f"The `rlx` wire, {count} ranks", count, ("rlx", "ours"), QUICK)
+        runs.append(rlx._replace(about="Byte for byte as upstream has it; `ours` is `native`."))
+    beside = ("yielding", "beside", "ours", "gloo beside", "gloo")
+    thread = Run("2 ranks, each beside a busy Python thread", 2, beside, QUICK)
+    return [*runs, thread._replace(about=_THREAD)]
+
+
+_THREAD = (
+    "`beside`: a thread of each rank's process computes in Python all the time; `yielding`: the "
+    "same after `sys.setswitchinterval(0.0005)`."
+)
+
+
+def _twice(run: Run, rounds: int) -> Done:
+    """Carry out *run*, a second time where the first does not end well."""
+    try:
+        return _carry_out(run, rounds)
+    except Unfinished as failed:
+        print(f"{failed}; once more", file=sys.stderr, flush=True)
+        return _carry_out(run, rounds)
+
+
+def _carry_out(run: Run, rounds: int) -> Done:
     """Start the ranks; return what each case took, and the raw limit of the sockets."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         task = Path(folder) / "task.json"
         task.write_text(json.dumps([list(run.peers), [list(case) for case in run.cases], rounds]))
-        command = _command(run, task, answer)
+        key = Path(folder) / "key"
+        key.touch(0o600)
+        key.write_text(secrets.token_hex(32))
         print(f"{run.title} …", file=sys.stderr, flush=True)
-        subprocess.run(command, cwd=ROOT, env=_environment(), check=True, timeout=_LIMIT_S)
+        _await(
+            run.title, subprocess.Popen(_command(run, task, answer), cwd=ROOT, env=_environment())
+        )
         read = json.loads(answer.read_text())
     timings = [Timing(Case(*case), seconds) for case, seconds in read["timings"]]
-    return timings, read["limit"]
+    return Done(run.title, run.about, timings, read["limit"])
+
+
+def _await(title: str, ranks: subprocess.Popen[bytes]) -> None:
+    """Wait for mpirun, which ends its ranks when it is told to end, and only then."""
+    try:
+        status = ranks.wait(_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        status = -1
+    finally:
+        ranks.terminate()
+        ranks.wait()
+    if status:
+        why = f"exit {status}" if status > 0 else f"not finished after {_LIMIT_S} s"
+        raise Unfinished(f"{title}: {why}")
 
 
 def _command(run: Run, task: Path, answer: Path) -> list[str]:

@@ -1,50 +1,24 @@
-"""The three implementations that are measured, behind one face."""
+"""The implementations that are measured, behind one face, and the ways ours are used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
-from typing import Any, Protocol
+from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
 
+from bench.beside import Beside
+from bench.ours import Deed, Ours, join
+from bench.turns import Peer
 from rlxdeploy.runtime import Node
 
-# Elements of the arrays, by the name of the case's dtype; bfloat16 is kept as uint16 by numpy.
-NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "": np.uint8}
-
-Deed = Callable[[int], object]
-
-
-class Peer(Protocol):
-    """One implementation, on one rank."""
-
-    def deed(self, op: str, dtype: str, size: int) -> Deed | None:
-        """Return what does the i-th *op* on arrays of *size* bytes; None where it cannot."""
-
-
-class Ours:
-    """The native wire of this project."""
-
-    def __init__(self, rank: int, world: int, ports: list[int]) -> None:
-        peers = [f"127.0.0.1:{port}" for port in ports]
-        self.group = Node(rank, world).wire("native").peers(peers).connect()
-
-    def deed(self, op: str, dtype: str, size: int) -> Deed | None:
-        """Return what does the i-th *op*."""
-        group, world = self.group, self.group.world
-        data = np.zeros(size // np.dtype(NUMPY[dtype]).itemsize, NUMPY[dtype])
-        named = {"dtype": "bf16"} if dtype == "bf16" else {}
-        gathered = np.zeros((world, data.size), data.dtype)
-        deeds: dict[str, Deed] = {
-            "all_reduce": lambda _: group.all_reduce(data, **named),
-            "broadcast": lambda i: group.broadcast(data, i % world),
-            "all_gather": lambda _: group.all_gather(data, gathered),
-            "reduce_scatter": lambda _: group.reduce_scatter(data),
-            "barrier": lambda _: group.barrier(),
-        }
-        return deeds[op]
+# What the thread beside must leave to the collectives, by docs/benchmarks.md.
+_INTERVAL_S = 0.0005
+# Contenders that need a process of their own kind, and how many ports of each rank.
+PORTS = {"ours": 1, "star": 1, "rlx": 1, "gloo": 0, "mpi": 0}
 
 
 class Gloo:
@@ -63,6 +37,10 @@ class Gloo:
             world_size=world,
             timeout=timedelta(seconds=120),
         )
+
+    def around(self) -> AbstractContextManager[object]:
+        """Return what a block of operations happens in."""
+        return nullcontext()
 
     def deed(self, op: str, dtype: str, size: int) -> Deed | None:
         """Return what does the i-th *op*."""
@@ -89,6 +67,10 @@ class OpenMpi:
     def __init__(self, comm: MPI.Comm) -> None:
         self.comm = comm
 
+    def around(self) -> AbstractContextManager[object]:
+        """Return what a block of operations happens in."""
+        return nullcontext()
+
     def deed(self, op: str, dtype: str, size: int) -> Deed | None:
         """Return what does the i-th *op*; MPI knows no 16-bit floats."""
         comm, world = self.comm, self.comm.Get_size()
@@ -108,14 +90,43 @@ class OpenMpi:
         return deeds[op]
 
 
-def make(name: str, comm: MPI.Comm, ports: list[int]) -> Any:  # noqa: ANN401 - any of the peers
-    """Return the implementation *name*; the last of *ports* is for gloo's store."""
-    rank, world = comm.Get_rank(), comm.Get_size()
-    if name == "ours":
-        return Ours(rank, world, ports[:world])
-    if name == "gloo":
-        return Gloo(rank, world, ports[world])
-    return OpenMpi(comm)
+class Peers:
+    """The contenders of a run on this rank; *ports* are taken as groups are made."""
+
+    def __init__(self, comm: MPI.Comm, ports: Sequence[int], key: Path) -> None:
+        self._comm, self._ports, self._key = comm, list(ports), key
+
+    def make(self, names: Sequence[str]) -> dict[str, Peer]:
+        """Return the contenders *names*; those beside a thread share the group of those alone."""
+        alone = {name: self._make(name) for name in names if name in PORTS}
+        for name in names:
+            if name not in PORTS:
+                alone[name] = self._beside(name, alone)
+        return {name: alone[name] for name in names}
+
+    def _make(self, name: str) -> Peer:
+        rank, world = self._comm.Get_rank(), self._comm.Get_size()
+        if name == "mpi":
+            return OpenMpi(self._comm)
+        if name == "gloo":
+            return Gloo(rank, world, self._ports.pop())
+        peers = [f"127.0.0.1:{self._ports.pop()}" for _ in range(world)]
+        ways = {"rlx": {"wire": "rlx"}, "star": {"topology": "star"}}
+        return join(Node(rank, world), peers, self._key, **ways.get(name, {}))
+
+    def _beside(self, name: str, alone: dict[str, Peer]) -> Peer:
+        group = alone["gloo" if name == "gloo beside" else "ours"]
+        return Beside(group, _INTERVAL_S if name == "yielding" else None)
+
+
+def ports_of(names: Sequence[str], world: int) -> int:
+    """Return how many ports the contenders *names* need."""
+    return sum(PORTS[name] * world or 1 for name in names if name in PORTS)
+
+
+def ours_of(peers: dict[str, Peer]) -> Ours:
+    """Return a contender of ours."""
+    return next(peer for peer in peers.values() if isinstance(peer, Ours))
 
 
 def _tried(deed: Deed) -> Deed | None:

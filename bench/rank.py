@@ -6,77 +6,55 @@ import json
 import os
 import socket
 import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mpi4py import MPI
 
 from bench.limit import raw_limit
-from bench.peers import Deed, Ours, make
-
-# A block is this long, so that a round of all peers is short against what disturbs the machine.
-_BLOCK_S = 0.04
-_MOST, _LEAST = 2000, 3
+from bench.ours import Ours
+from bench.peers import Peers, ours_of, ports_of
+from bench.turns import measure
 
 
 def main(task: Path, answer: Path) -> None:
     """Measure the task's cases with its peers; rank 0 writes the answer."""
     names, cases, rounds = json.loads(task.read_text())
     comm = MPI.COMM_WORLD
-    ports = comm.bcast(_free_ports(comm.Get_size() + 1) if comm.Get_rank() == 0 else None)
+    wanted = ports_of(names, comm.Get_size())
+    ports = comm.bcast(_free_ports(wanted) if comm.Get_rank() == 0 else None)
     load = os.getloadavg()[0]
-    peers = {name: make(name, comm, ports) for name in names}
-    ours = peers["ours"]
+    peers = Peers(comm, ports, task.with_name("key")).make(names)
+    ours = ours_of(peers)
     limit = {**raw_limit(ours.group), "load": load}
-    timings = [[case, _measure(peers, case, rounds, comm)] for case in cases]
+    meeting = OverMpi(comm, ours)
+    timings = [[case, measure(peers, case, rounds, meeting)] for case in cases]
     if comm.Get_rank() == 0:
         answer.write_text(json.dumps({"timings": timings, "limit": limit}))
     comm.Barrier()
-    ours.group.close()
+    for peer in peers.values():
+        if isinstance(peer, Ours):
+            peer.group.close()
 
 
-def _measure(
-    peers: dict[str, Any], case: Sequence[Any], rounds: int, comm: MPI.Comm
-) -> dict[str, list[float]]:
-    """Return, for each peer, the seconds one operation took in each round."""
-    op, dtype, size = case
-    deeds = {name: peer.deed(op, dtype, size) for name, peer in peers.items()}
-    able = {name: deed for name, deed in deeds.items() if deed is not None}
-    counts = {name: _count(deed, comm) for name, deed in able.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in peers}
-    order = list(able)
-    for turn in range(rounds):
-        for name in order[turn % len(order) :] + order[: turn % len(order)]:
-            _meet(peers["ours"], comm)
-            seconds[name].append(_block(able[name], counts[name]))
-            if name == "mpi":
-                comm.Barrier()
-    return seconds
+class OverMpi:
+    """Lets the ranks begin together and agree."""
 
+    def __init__(self, comm: MPI.Comm, ours: Ours) -> None:
+        self._comm, self._ours = comm, ours
 
-def _block(deed: Deed, count: int) -> float:
-    deed(0)
-    start = time.perf_counter()
-    for i in range(count):
-        deed(i)
-    return (time.perf_counter() - start) / count
+    def meet(self) -> None:
+        """Wait for all, with nobody left spinning in MPI's barrier."""
+        self._comm.Barrier()
+        self._ours.group.barrier()
 
+    def agree(self, number: int) -> int:
+        """Return rank 0's *number*."""
+        return int(self._comm.bcast(number))
 
-def _count(deed: Deed, comm: MPI.Comm) -> int:
-    """Return how many operations fill a block, the same on every rank."""
-    for i in range(_LEAST):
-        deed(i)
-    took = _block(deed, _LEAST)
-    count = max(_LEAST, min(_MOST, int(_BLOCK_S / took)))
-    return int(comm.bcast(count))
-
-
-def _meet(ours: Ours, comm: MPI.Comm) -> None:
-    """Let all ranks begin together, with nobody left spinning in another's barrier."""
-    comm.Barrier()
-    ours.group.barrier()
+    def after(self, name: str) -> None:
+        """Let MPI finish a block of its own: it moves data only while somebody is in a call."""
+        if name == "mpi":
+            self._comm.Barrier()
 
 
 def _free_ports(count: int) -> list[int]:

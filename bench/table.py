@@ -22,15 +22,28 @@ class Timing(NamedTuple):
     seconds: Mapping[str, Sequence[float]]
 
 
-Done = tuple[str, Sequence[Timing], Mapping[str, Any]]
+class Done(NamedTuple):
+    """A run: what it is, what its cases took, and what bare sockets did in it.
+
+    The first contender of a timing is set against the others.
+    """
+
+    title: str
+    about: str
+    timings: Sequence[Timing]
+    limit: Mapping[str, Any]
 
 
 def section(machine: str, command: str, done: Iterable[Done]) -> str:
     """Return all tables, with what made them."""
-    how = f"Measured by `{command}` on {machine}, over loopback."
-    parts = [f"{how} Times are medians in microseconds; a ratio below 1 means that ours is faster."]
-    for title, timings, limit in done:
-        parts += [f"### {title}", _limit(limit), _table(timings)]
+    how = (
+        f"Measured by `{command}` on {machine}, over loopback unless a table says otherwise. "
+        "Times are medians in microseconds; a ratio below 1 means that the first one is faster."
+    )
+    parts = [how]
+    for title, about, timings, limit in done:
+        parts += [f"### {title}", f"{about}\n\n{_limit(limit)}" if about else _limit(limit)]
+        parts.append(_table(timings))
     return "\n\n".join(parts)
 
 
@@ -42,14 +55,14 @@ def _limit(limit: Mapping[str, Any]) -> str:
 
 
 def _table(timings: Sequence[Timing]) -> str:
-    others = [peer for peer in timings[0].seconds if peer != "ours"]
-    heads = ["collective", "bytes", "ours", *others, *(f"ours / {peer}" for peer in others)]
+    first, *others = timings[0].seconds
+    heads = ["collective", "bytes", first, *others, *(f"{first} / {peer}" for peer in others)]
     lines = [_row(heads), _row(["---", *["---:"] * (len(heads) - 1)])]
     for case, seconds in timings:
         middle = {peer: median(rounds) for peer, rounds in seconds.items() if rounds}
         cells = [f"{case.op} {case.dtype}".strip(), _size(case.size)]
-        cells += [_micro(middle.get(peer)) for peer in ("ours", *others)]
-        cells += [_ratio(middle["ours"], middle.get(peer)) for peer in others]
+        cells += [_micro(middle.get(peer)) for peer in (first, *others)]
+        cells += [_ratio(middle[first], middle.get(peer)) for peer in others]
         lines.append(_row(cells))
     return "\n".join(lines)
 
