@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.collectives import DOCUMENT, Unfinished, measure
 
-NAMES = ("collectives", "compile", "scan")
+NAMES = ("collectives", "compile", "deploy", "scan")
 NEEDED = ("mpi4py", "numpy", "torch")
 HOW = """\
 The collectives are measured against gloo (torch) and Open MPI, which this environment lacks:
@@ -48,7 +48,7 @@ def main() -> int:
 
 def _lacking(name: str) -> str:
     """Return what the benchmark needs and this machine has not."""
-    if name == "scan":
+    if name in ("deploy", "scan"):
         return str(_module(name).unmet())
     peers = shutil.which("mpirun") and all(map(importlib.util.find_spec, NEEDED))
     return HOW if name == "collectives" and not peers else ""
