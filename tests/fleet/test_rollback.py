@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fleet.desk import Desk, differences, footprints
+from tests.fleet.desk import RUN_S, Desk, differences, footprints, logins
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.local import wait_until
@@ -19,6 +19,8 @@ BACK_S = 25
 TIMES = f"join_timeout = 20\nrevert_after = {BACK_S}\n"
 BROKEN = 'ready = "notify"\ncommand = ["sh", "-c", "echo broken; exit 9"]\n'
 NEVER = 'ready = "notify"\ncommand = ["sleep", "600"]\n'
+# It joins, but not before there was time to break something.
+LATE = 'ready = "notify"\ncommand = ["sh", "-c", "sleep 5; exec python3 -m rlxdeploy.runtime"]\n'
 HEALED_S = BACK_S + 90.0
 
 # Each waits for a timer or two, and for groups to form.
@@ -116,6 +118,26 @@ def test_hosts_go_back_without_a_controller(fleet: Fleet, three: list[Host], lau
     three[2].power_on()
 
     wait_until(job.stands, HEALED_S)
+    job.desk.run("destroy", "--yes")
+
+
+def test_a_connection_that_breaks_after_go_rolls_nothing_back(
+    fleet: Fleet, three: list[Host]
+) -> None:
+    """The host is reached again and told to stay: one release, a new one, on all hosts."""
+    job = Job(fleet, three, "systemd", "breaks")
+    job.write(f"{LATE}env = {{ MORE = '1' }}\n")
+    before = logins(three[0])
+    apply = job.start()
+    wait_until(lambda: "" if all(map(timers, three)) else "timers on all hosts", 60)
+    three[0].exec(("pkill", "-f", "^sshd(-session)?: root@notty"))
+    said, why = apply.communicate(timeout=RUN_S)
+
+    assert apply.returncode == 0, said + why
+    assert logins(three[0]) == before + 2
+    assert not any(map(timers, three))
+    assert job.desk.is_whole(WORLD) == ""
+    assert job.releases() != job.release
     job.desk.run("destroy", "--yes")
 
 
