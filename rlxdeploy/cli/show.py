@@ -83,6 +83,8 @@ def show_applied(screen: Screen, applied: Applied, verb: str) -> None:
         screen.tell(f"error: {error}", "red", failed=True)
     for blamed in applied.watched.blamed if applied.watched else ():
         _show_blamed(screen, blamed)
+    if not applied.went and 0 < len(applied.failed) <= applied.plan.asked.max_fail:
+        screen.tell("--max-fail spares no host whose ranks start with the others", failed=True)
     if not applied.went and (applied.failed or not applied.can_form):
         screen.tell("Nothing was changed on any host.", "bold", failed=True)
     show_states(screen, applied.back)
