@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,19 +21,41 @@ heap_mb = 1
 {keys}
 """
 
-# All that can be left behind, one thing a line: files, units, timers, processes, ports, lingering.
+# What a host writes by itself, whoever comes and goes: logs, temporary files, what systemd keeps
+# of its last boot, and what a login leaves of itself.
+_OF_ITS_OWN = (
+    *("/var/log", "/tmp", "/var/tmp", "/root/.bash_history"),  # noqa: S108 - a host's own
+    *("/var/lib/systemd/random-seed", "/var/lib/systemd/timers", "/var/lib/systemd/timesync"),
+)
+_OF_LOGINS = (
+    *("/run/systemd", "/run/user", "/run/log", "/run/sudo", "/run/utmp", "/run/udev"),
+    "/run/motd.dynamic",
+)
+
+# The processes of logins, and those that ask.
+_SESSIONS = (
+    *(r"\(sd-pam\)", "sshd[:-].*", ".*systemd --user", ".*dbus-daemon --session.*"),
+    *("sh -c .*", "ps -eo .*", "grep -vE .*", "sed .*"),
+)
+
+# All that can be left behind, one thing a line: files with owner, group, mode, size and content,
+# units, timers, processes, ports, lingering.  /usr is too big to be read: there the time tells.
 _FOOTPRINT = r"""
-find / -xdev \( -path /var/log -o -path /tmp -o -path /var/tmp -o -path /root/.bash_history \) \
-  -prune -o -printf 'file %y %m %u %p\n'
-find /run -xdev -path '/run/user/*/systemd' -prune -o -path '/run/systemd' -prune -o -path '*rlx*' \
-  -printf 'run %p\n'
+about() {{ find "$@" -path '/usr/*' -type f -printf 'file %m %u:%g %s %T@ %p\n' \
+  -o -type f -printf 'file %m %u:%g %s %p\n' -o -type l -printf 'link %u:%g %p -> %l\n' \
+  -o -printf '%y %m %u:%g %p\n'; }}
+about / -xdev \( -false {own} \) -prune -o
+about /run -xdev \( -false {logins} \) -prune -o
+find / -xdev \( -path /usr {own} \) -prune -o -type f -exec sha256sum {{}} + | sed 's/^/content /'
+find /run/user -path '/run/user/*/systemd' -prune -o -path '*rlx*' -printf 'run %m %u:%g %p\n'
 ls /var/lib/systemd/linger 2>/dev/null | sed 's/^/linger /'
-ps -eo user,args --no-headers | awk '$2 ~ /python/ || /[r]lx/ { print "process", $0 }'
-ss -Hlntu | awk '{ print "port", $1, $5 }'
+ps -eo user,args --no-headers | grep -vE '{sessions}' | sed 's/^/process /'
+ss -Hlntu | awk '{{ print "port", $1, $5 }}'
+ss -Hlx | awk '/rlx/ {{ print "socket", $5 }}'
 if [ -d /run/systemd/system ]; then
-  systemctl list-unit-files --no-legend --plain | awk '$2 != "transient" { print "unit", $1, $2 }'
+  systemctl list-unit-files --no-legend --plain | awk '$2 != "transient" {{ print "unit", $1, $2 }}'
   systemctl list-units --all --no-legend --plain 'rlx*' | sed 's/^/loaded /'
-  systemctl list-timers --all --no-legend --plain | awk '{ print "timer", $(NF - 1) }'
+  systemctl list-timers --all --no-legend --plain | awk '{{ print "timer", $(NF - 1) }}'
 fi
 """
 
@@ -115,7 +138,11 @@ def one_login_each(hosts: Sequence[Host]) -> Iterator[None]:
 
 def footprint(host: Host) -> set[str]:
     """Return all that lies, runs and listens on *host*, logs and temporary files left out."""
-    return set(host.exec(("sh", "-c", _FOOTPRINT)).stdout.splitlines())
+    own, logins = (
+        " ".join(f"-o -path {path}" for path in paths) for paths in (_OF_ITS_OWN, _OF_LOGINS)
+    )
+    asked = _FOOTPRINT.format(own=own, logins=logins, sessions=f" ({'|'.join(_SESSIONS)})$")
+    return set(host.exec(("sh", "-c", asked)).stdout.splitlines())
 
 
 def standing(host: Host) -> str:
@@ -125,7 +152,9 @@ def standing(host: Host) -> str:
 
 def footprints(hosts: Iterable[Host]) -> Mapping[str, set[str]]:
     """Return the footprint of each host by its name."""
-    return {host.name: footprint(host) for host in hosts}
+    every = [*hosts]
+    with ThreadPoolExecutor(len(every)) as pool:
+        return dict(zip([host.name for host in every], pool.map(footprint, every), strict=True))
 
 
 def differences(before: Mapping[str, set[str]], hosts: Iterable[Host]) -> list[str]:

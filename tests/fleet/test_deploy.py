@@ -46,10 +46,11 @@ def test_a_job_comes_up_is_left_alone_and_goes_without_a_trace(desk: Desk, six: 
     assert differences(before, six) == []
 
 
+@pytest.mark.timeout(240, func_only=True)
 def test_a_group_heals_by_itself(desk: Desk, six: list[Host]) -> None:
-    """After a killed rank, a reboot and a power cut it is whole again, without the controller."""
+    """After a kill, a reboot, power off and on, and a power cut it is whole, with no controller."""
     desk.run("apply", "--yes")
-    killed, rebooted, cut = six[1], six[3], six[5]
+    killed, rebooted, switched, cut = six[1], six[3], six[4], six[5]
     epochs = [desk.ranks()[0]["epoch"]]
 
     killed.exec(("systemctl", "kill", "--signal=KILL", "rlx-mixed@1"))
@@ -59,6 +60,11 @@ def test_a_group_heals_by_itself(desk: Desk, six: list[Host]) -> None:
     epochs.append(ranks[0]["epoch"])
 
     rebooted.reboot()
+    desk.await_whole(WORLD, other_than=epochs[-1])
+    epochs.append(desk.ranks()[0]["epoch"])
+
+    switched.power_off()
+    switched.power_on()
     desk.await_whole(WORLD, other_than=epochs[-1])
     epochs.append(desk.ranks()[0]["epoch"])
 

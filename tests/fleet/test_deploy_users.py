@@ -127,7 +127,8 @@ def test_a_rank_that_is_not_managed_joins_when_it_is_started(
 def start_by_hand(pattern: Host, host: Host) -> bool:
     """Start rank 2 on *host* with what *pattern* has for rank 1, once it has it."""
     home = pattern.at("/var/lib/rlx")
-    if not (home / "loose/current/env/1.env").exists():
+    # The key is put in place after the release is.
+    if not (home / "loose/current/env/1.env").exists() or not (home / "loose/key").exists():
         return False
     (archive,) = (home / "store").glob("[0-9a-f]*")
     lines = (home / "loose/current/env/1.env").read_text().splitlines()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.fleet.desk import footprint
 from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.local import wait_until
@@ -135,6 +136,36 @@ def test_a_full_disk_takes_no_byte_until_it_is_freed(fleet: Fleet, six: list[Hos
     finally:
         host.free_disk()
     assert fleet.ssh(host, "echo x >/etc/new").returncode == 0
+
+
+TRACES = {
+    "another content of the same size": ("sed -i s/kept/gone/ /etc/trace", "content "),
+    "another owner": ("chgrp ops /etc/owned", "file 644 root:ops 5 /etc/owned"),
+    "another mode": ("chmod 600 /etc/closed", "file 600 root:root 5 /etc/closed"),
+    "another target of a link": ("ln -sfn /dev/null /etc/link", "root:root /etc/link -> /dev/null"),
+    "a program of the system touched": ("touch /usr/bin/env", "/usr/bin/env"),
+    "a unit": ("printf '[Service]\\n' >/etc/systemd/system/trace.service", "unit trace.service"),
+    "a process": ("setsid sleep 60 </dev/null >/dev/null 2>&1 &", "process root     sleep 60"),
+    "a folder in /run": ("mkdir /run/trace", "d 755 root:root /run/trace"),
+    "a user who lingers": ("touch /var/lib/systemd/linger/ops", "linger ops"),
+}
+
+
+def test_a_footprint_tells_every_kind_of_trace(fleet: Fleet, hosts: Lend) -> None:
+    """What a destroy is measured by sees contents, owners, modes, links, units and processes."""
+    [host] = hosts(HostSpec())
+    host.exec(("sh", "-c", "cd /etc; echo kept | tee trace owned closed; ln -s trace link"))
+    host.exec(("mkdir", "-p", "/var/lib/systemd/linger"))
+    fleet.ssh(host, "true")
+    before = footprint(host)
+    fleet.ssh(host, "true")
+    assert footprint(host) == before
+
+    host.exec(("sh", "-c", "\n".join(deed for deed, _ in TRACES.values())))
+    new = footprint(host) - before
+    told = {what for what, (_, trace) in TRACES.items() if any(trace in line for line in new)}
+    assert told == TRACES.keys()
+    assert len(new) == len(TRACES) + 4  # a unit and lingering are each a file with content besides
 
 
 @pytest.mark.parametrize("user", ["root", "fish", "csh"])
