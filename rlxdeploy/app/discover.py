@@ -1,6 +1,6 @@
 """The search that `[discover]` asks for: aliases, a subnet, and who announces himself."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 
@@ -87,7 +87,10 @@ class _Search:
             which = f"interface {only}" if only else "interface with a link to other machines"
             self._nothing("mdns", f"no {which} is up here, so nobody was asked by mDNS")
             return
-        heard = self._heard(asked)
+        heard, failed = self._heard(asked)
+        for name, why in failed.items():
+            self._tell_of("mdns", f"{name} could not be asked by mDNS: {why}", Severity.WARNING)
+        asked = tuple(one for one in asked if one.name not in failed)
         for address in sorted(heard.hosts, key=_order):
             one = heard.hosts[address]
             # Who announces another service says nothing of SSH.
@@ -98,19 +101,20 @@ class _Search:
             self._interrupted("mDNS not heard out")
         for one in heard.dropped:
             self._tell_of("mdns", f"{one} is passed over: {_strangeness(one, asked)}")
-        if not heard.hosts:
+        if asked and not heard.hosts:
             seconds = self.loaded.inventory.discover.browse_s
             self._nothing("mdns", f"nobody answered by mDNS on {named(asked)} in {seconds:g} s")
 
-    def _heard(self, asked: tuple[Interface, ...]) -> Heard:
+    def _heard(self, asked: tuple[Interface, ...]) -> tuple[Heard, Mapping[str, str]]:
+        """Return who is believed, and why interfaces could not be asked on."""
         # Imported when needed: nobody else pays for loading it.
         from rlxdeploy.edge.mdns import browse  # noqa: PLC0415 - as said above
 
         self.say(Doing("mDNS", 0, 1, note=f"listening on {named(asked)}"))
-        seconds = self.loaded.inventory.discover.browse_s
-        heard = sort_out(browse(_HERE, asked, seconds, self.lab.stop), asked)
+        done = browse(asked, self.loaded.inventory.discover.browse_s, self.lab.stop)
+        heard = sort_out(done.answers, asked)
         self.say(Doing("mDNS", 1, 1, note=f"{len(heard.hosts)} hosts found"))
-        return heard
+        return heard, done.failed
 
     @property
     def _usual(self) -> int:

@@ -7,48 +7,54 @@ import asyncio
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface
 from typing import Self
 
 from zeroconf import IPVersion, ServiceBrowser, ServiceInfo, ServiceStateChange, Zeroconf
 
-from rlxdeploy.errors import HostError
 from rlxdeploy.facts.mdns import SERVICES, Announced
-from rlxdeploy.model.host import Host
 from rlxdeploy.model.survey import Interface
-
-DOING = "browse by mDNS"
 
 # IP_MULTICAST_ALL of Linux, for which Python has no name.
 _MULTICAST_ALL = 49
 
 
+@dataclass(frozen=True, slots=True)
+class Browsed:
+    """The *answers*, and of each interface that could not be asked on the reason, by name."""
+
+    answers: tuple[Announced, ...]
+    failed: Mapping[str, str]
+
+
 def browse(
-    host: Host,
-    interfaces: Sequence[Interface],
-    seconds: float,
-    stop: threading.Event | None = None,
-) -> tuple[Announced, ...]:
+    interfaces: Sequence[Interface], seconds: float, stop: threading.Event | None = None
+) -> Browsed:
     """Ask for all `SERVICES` on *interfaces* and listen for so long; Ctrl-C and *stop* end early.
 
     An instance is told once for each interface on which it was heard; without addresses, where it
-    did not say them by then.  Raises HostError, with *host* for the machine we run on, where it
-    cannot be asked there.
+    did not say them by then.
     """
     stop = stop or threading.Event()
+    listeners: list[_Listener] = []
+    failed: dict[str, str] = {}
     with ExitStack() as stack:
-        listeners = [
-            stack.enter_context(_Listener(stack.enter_context(_zeroconf(host, one)), one, seconds))
-            for one in interfaces
-        ]
+        for one in interfaces:
+            try:
+                zeroconf = stack.enter_context(_zeroconf(one))
+            except OSError as error:
+                failed[one.name] = error.strerror or str(error)
+            else:
+                listeners.append(stack.enter_context(_Listener(zeroconf, one, seconds)))
         try:
-            stop.wait(seconds)
+            stop.wait(seconds if listeners else 0.0)
         except KeyboardInterrupt:
             stop.set()
-        return tuple(answer for one in listeners for answer in one.answers())
+        return Browsed(tuple(answer for one in listeners for answer in one.answers()), failed)
 
 
 class _Listener:
@@ -93,14 +99,10 @@ class _Listener:
 
 
 @contextmanager
-def _zeroconf(host: Host, interface: Interface) -> Iterator[Zeroconf]:
+def _zeroconf(interface: Interface) -> Iterator[Zeroconf]:
     addresses = [str(ip_interface(text).ip) for text in interface.addresses]
     both = any(ip_address(text).version == 6 for text in addresses)  # noqa: PLR2004 - IPv6
-    try:
-        zeroconf = Zeroconf(addresses, ip_version=IPVersion.All if both else IPVersion.V4Only)
-    except OSError as error:
-        why = f"{interface.name}: {error.strerror or error}"
-        raise HostError(host.name, DOING, why) from error
+    zeroconf = Zeroconf(addresses, ip_version=IPVersion.All if both else IPVersion.V4Only)
     try:
         _hear_only(interface.name, zeroconf)
         yield zeroconf

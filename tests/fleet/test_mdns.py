@@ -20,18 +20,20 @@ ROOT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 # The controller's own processes: one browses and prints, one announces until it is ended.
 BROWSE = """
 import json, sys
+from dataclasses import replace
 from rlxdeploy.edge.here import own_network
 from rlxdeploy.edge.mdns import browse
 from rlxdeploy.facts.mdns import askable, sort_out
 from rlxdeploy.model.host import Host
-host = Host("local")
-here = own_network(host)
-asked = askable(here, *sys.argv[2:])
-heard = sort_out(browse(host, asked, float(sys.argv[1])), asked)
+asked = askable(own_network(Host("local")), *sys.argv[2:])
+gone = replace(asked[0], name="gone0")
+done = browse((gone, *asked), float(sys.argv[1]))
+heard = sort_out(done.answers, asked)
 print(json.dumps({
     "asked": [one.name for one in asked],
     "hosts": {address: one.instance for address, one in heard.hosts.items()},
     "dropped": [one.instance for one in heard.dropped],
+    "failed": dict(done.failed),
 }))
 """
 ADVERTISE = """
@@ -111,7 +113,10 @@ def ip(namespace: str, *commands: str) -> None:
 
 
 def test_hosts_that_avahi_announces_are_found(fleet: Fleet, loud: list[Host]) -> None:
-    """Each by its address on the bridge and its name, for SSH and for upstream's coordinator."""
+    """Each by its address on the bridge and its name, for SSH and for upstream's coordinator.
+
+    An interface that has just gone away is named, and keeps nobody from being heard on others.
+    """
     ssh, coordinator, _, silent = loud
 
     said = browse(fleet)
@@ -120,6 +125,7 @@ def test_hosts_that_avahi_announces_are_found(fleet: Fleet, loud: list[Host]) ->
     wanted = {ssh.address: ssh.name, coordinator.address: coordinator.name}
     assert wanted.items() <= said["hosts"].items()
     assert silent.address not in said["hosts"]
+    assert said["failed"] == {"gone0": "No such device"}
 
 
 def test_an_answer_counts_on_the_link_it_came_in_on(fleet: Fleet, loud: list[Host]) -> None:
