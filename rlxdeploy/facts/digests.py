@@ -27,10 +27,12 @@ SYSTEM, USER = "system files", "user files"
 # and as much as it likes: besides our two folders only what the release came with is read.
 _LOOK = """\
 home=$1/$2; glob=$3/rlx-$2@
-[ -d "$home" ] || ls "$glob"* >/dev/null || exit 0
-readlink "$home/current" | sed 's/^/current|/'
-ls -1tr "$home/releases" | sed 's/^/release|/'
-sed -n 's/^release=/unconfirmed|/p' "$home/.revert/state"
+for f in "$glob"*; do break; done
+[ -d "$home" ] || [ -e "$f" ] || [ -L "$f" ] || exit 0
+tag() { while IFS= read -r line || [ -n "$line" ]; do printf '%s|%s\\n' "$1" "$line"; done; }
+readlink "$home/current" | tag current
+ls -1tr "$home/releases" | tag release
+[ ! -f "$home/.revert/state" ] || sed -n 's/^release=/unconfirmed|/p' "$home/.revert/state"
 for kept in "$home/releases"/*/.outside; do
   release=${kept%/.outside}
   while read -r number f; do
@@ -48,12 +50,12 @@ fi
 # What another job's release names stays when this one goes.
 for f in "$1"/store/*; do
   for other in "$1"/*/releases; do
-    [ "$other" != "$home/releases" ] && grep -qF "${f##*/}" "$other"/*/env/* &&
+    [ "$other" != "$home/releases" ] && [ -d "$other" ] && grep -qF "${f##*/}" "$other"/*/env/* &&
       echo "shared|${f##*/}" && break
   done
 done
 echo "mark|$home/deployment.json"
-sed 's/^/deployment|/' "$home/deployment.json"; echo
+[ ! -f "$home/deployment.json" ] || tag deployment <"$home/deployment.json"; echo
 if stat -c %n / >/dev/null; then
   show() { find "$@" -exec stat -c 'stat|%f %U %s %n' {} +; }
 else
@@ -68,9 +70,9 @@ set -- "$home/key" "$home/deployment.json" "$1/store" "$glob"* \\
 [ ! -f "$home/.installed" ] ||
   while IFS= read -r f; do set -- "$@" "$f"; done <"$home/.installed"
 show "$@" \\( -type f -o -type l \\)
-find "$@" -type f -exec $sum {} + | sed 's/^/sum|/'
 aim='for l; do echo "link|$l"; readlink "$l" | sed "s/^/target|/"; done'
-find "$@" -type l -exec sh -c "$aim" sh {} +
+find "$@" -type f -exec $sum {} + -o -type l -exec sh -c "$aim" sh {} + |
+  sed 's/^\\\\\\{0,1\\}[0-9a-f]\\{64\\} /sum|&/'
 """
 
 

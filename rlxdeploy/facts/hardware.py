@@ -14,7 +14,7 @@ NAME = "hardware"
 # A control group's limit holds for all below it, so each folder up to the root is asked; version 1
 # keeps the two controllers apart.
 _HARDWARE = """\
-if [ "$(uname -s)" = Darwin ]; then
+if [ ! -r /proc/cpuinfo ]; then
   sysctl machdep.cpu.brand_string hw.logicalcpu hw.memsize hw.pagesize | sed 's/^/sysctl|/'
   vm_stat | sed 's/^/vm_stat|/'
   exit 0

@@ -13,9 +13,9 @@ NAME = "network"
 
 # busybox's `ip` knows no -d; /sys may show another namespace's interfaces, so it comes last.
 _NETWORK = """\
-if ip -o link >/dev/null; then
+if links=$(ip -d -o link show || ip -o link show); then
   {
-    echo '#link'; ip -d -o link show || ip -o link show
+    printf '#link\\n%s\\n' "$links"
     echo '#addr'; ip -o addr show
     echo '#route'; ip -o -4 route show default; ip -o -6 route show default
   } | awk '/^#/ { tag = substr($0, 2); next } { print tag "|" $0 }'

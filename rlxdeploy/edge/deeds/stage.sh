@@ -15,7 +15,7 @@ piece() { tail -c "+$(($1 + 1))" "$home/payload.tmp" | head -c "$2"; } # offset,
 
 # Called by `try`, which makes the subshell that its settings end with.
 write() { # path mode owner offset bytes: owner and mode stand before there is any content
-  rm -f "$1" || return
+  [ ! -e "$1" ] && [ ! -L "$1" ] || rm -f "$1" || return
   set -C
   exec 4>"$1" || return
   [ -z "$3" ] || chown "$3" "$1" || return
@@ -26,7 +26,7 @@ write() { # path mode owner offset bytes: owner and mode stand before there is a
 }
 
 can_sync=
-case $(uname -s) in Linux) case $(sync --help 2>&1 </dev/null) in *FILE*) can_sync=1 ;; esac ;; esac
+[ ! -r /proc/version ] || case $(sync --help 2>&1 </dev/null) in *FILE*) can_sync=1 ;; esac
 
 durable() { [ -z "$can_sync" ] || sync "$@"; } # paths
 
