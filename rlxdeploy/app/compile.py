@@ -1,5 +1,6 @@
 """From an inventory to how its hosts should be: read, survey, resolve, render."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -73,11 +74,9 @@ def compile_job(request: Request, lab: Lab, say: Say, *, with_secrets: bool = Fa
     secrets = fetched(loaded) if with_secrets else None
     loaded, survey = surveyed(loaded, request.survey, lab, say)
     controller = Controller(lab.interpreter, survey.names)
-    skip, most = request.skip_unreachable, request.max_fail
+    most = math.inf if request.skip_unreachable else request.max_fail
     promotion = Promotion(request.promote, _recorded_ranks(loaded) if request.promote else {})
-    resolution = resolve(
-        loaded, survey, controller, promotion, skip_unreachable=skip, max_fail=most
-    )
+    resolution = resolve(loaded, survey, controller, promotion, max_silent=most)
     inputs = gathered(loaded, request.templates)
     key = key_of(loaded, survey)
     return Compiled(survey, resolution, replace(inputs, secrets=secrets, digest_key=key))

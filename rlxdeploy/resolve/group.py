@@ -51,21 +51,19 @@ def group(
     report: Report,
     promotion: Promotion = NOBODY,
     *,
-    skip_unreachable: bool,
-    max_fail: int = 0,
+    max_silent: float = 0,
 ) -> Group:
     """Return who takes part.
 
-    Raises an ExceptionGroup of Unreachable if written hosts have not answered and may not be left
-    out, and UsageError where *promotion* means nobody.
+    Raises an ExceptionGroup of Unreachable if more than *max_silent* written hosts have not
+    answered, and UsageError where *promotion* means nobody.
     """
     same = merged(survey)
     for first, second in lookalikes(survey, same):
         what = f"{first} and {second} have one machine-id and are taken for two machines"
         report.notice((), what, "give a copied system a machine-id of its own")
     cast = promoted(entries(report.loaded), promotion, report)
-    may_fail = len(cast) if skip_unreachable else max_fail
-    present = _present(cast, survey, report, may_fail)
+    present = _present(cast, survey, report, max_silent)
     _tell_of_roles(cast, survey, report)
     there = {entry.index for entry in present}
     active = [entry for entry in present if entry.node.role.has_rank]
@@ -120,10 +118,10 @@ def addresses_of(entry: Entry, controller: Controller) -> tuple[Address, ...]:
     return tuple(map(plain_address, found))
 
 
-def _present(cast: list[Entry], survey: Survey, report: Report, may_fail: int) -> list[Entry]:
+def _present(cast: list[Entry], survey: Survey, report: Report, most: float) -> list[Entry]:
     """Return the nodes of *cast* that take part in this plan; draining ones do not.
 
-    Raises an ExceptionGroup where more than *may_fail* hosts, and more than the inventory allows,
+    Raises an ExceptionGroup where more than *most* hosts, and more than the inventory allows,
     have not answered.
     """
     wanted = [one for one in cast if one.node.role is not Role.DRAINING]
@@ -133,7 +131,7 @@ def _present(cast: list[Entry], survey: Survey, report: Report, may_fail: int) -
     enough = report.loaded.inventory.job.min_nodes
     active = sum(one.node.role.has_rank for one in present)
     hosts = {one.host.name: survey.failed.get(one.host.name, "not surveyed") for one in silent}
-    if len(hosts) > may_fail and (enough is None or active < enough):
+    if len(hosts) > most and (enough is None or active < enough):
         count = f"{len(hosts)} of {len({one.host.name for one in wanted})} hosts failed"
         raise ExceptionGroup(count, [_silent(host, why, survey) for host, why in hosts.items()])
     for entry in silent:

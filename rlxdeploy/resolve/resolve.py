@@ -29,26 +29,18 @@ def resolve(
     controller: Controller,
     promotion: Promotion = NOBODY,
     *,
-    skip_unreachable: bool = False,
-    max_fail: int = 0,
+    max_silent: float = 0,
 ) -> Resolution:
     """Settle who is which rank, on which device, at which address.
 
     Raises CompileError with every error found, UsageError where *promotion* means nobody, and an
-    ExceptionGroup of Unreachable if written hosts have not answered and may not be left out: with
-    *max_fail* so many may.
+    ExceptionGroup of Unreachable if more than *max_silent* written hosts have not answered, which
+    the others go without.
     """
     report = Report(loaded)
     survey = in_file_order(survey, loaded)
     controller = _as_surveyed(controller, survey)
-    members = group(
-        survey,
-        controller,
-        report,
-        promotion,
-        skip_unreachable=skip_unreachable,
-        max_fail=max_fail,
-    )
+    members = group(survey, controller, report, promotion, max_silent=max_silent)
     report.raise_errors()
     allotted = allot(members, report)
     settled = _Settled(

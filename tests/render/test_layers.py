@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -37,7 +38,7 @@ def shared(text: str, *machines: HostFacts, promote: str = "") -> tuple[Resoluti
     given = inputs(text)
     promotion = Promotion((promote,) if promote else ())
     group = resolve(
-        given.loaded, survey(*machines), CONTROLLER, promotion, skip_unreachable=bool(promote)
+        given.loaded, survey(*machines), CONTROLLER, promotion, max_silent=inf if promote else 0
     )
     files = render(group, given, 1)
     texts = {name: "\n".join(contents(files, name).values()) for name in files.hosts}

@@ -1,11 +1,12 @@
 """Inventory and survey settle into one group, every choice with its reason."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
 
-from rlxdeploy.errors import CompileError, Severity, Unreachable
+from rlxdeploy.errors import CompileError, Severity, Unreachable, Untrusted
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.resolve import resolve
 from tests.resolve.lab import CONTROLLER, HOSTS, load, machine, settle, survey, three
@@ -137,18 +138,31 @@ def test_a_written_host_that_does_not_answer_stops_everything() -> None:
     assert str(failure) == "c: survey: timed out"
 
 
-@pytest.mark.parametrize("skip", [False, True], ids=["min_nodes is met", "skipped on request"])
-def test_a_silent_host_may_be_left_out(skip: bool) -> None:  # noqa: FBT001 - one column of a table
+MAY_BE_SILENT = {"min_nodes is met": 0, "one may be": 1, "all may be": inf}
+
+
+@pytest.mark.parametrize("most", MAY_BE_SILENT.values(), ids=MAY_BE_SILENT.keys())
+def test_a_silent_host_may_be_left_out(most: float) -> None:
     """min_nodes or the request makes the group smaller, with a warning at the node."""
-    text = HOSTS if skip else HOSTS.replace("[job]", "[job]\nmin_nodes = 2")
+    text = HOSTS if most else HOSTS.replace("[job]", "[job]\nmin_nodes = 2")
     seen = survey(*three()[:2], failed={"c": "timed out"})
 
-    group = resolve(load(text), seen, CONTROLLER, skip_unreachable=skip)
+    group = resolve(load(text), seen, CONTROLLER, max_silent=most)
 
     assert group.world == 2
     assert "c is left out: timed out" in [
         one.message for one in group.notices if one.severity is Severity.WARNING
     ]
+
+
+def test_one_silent_host_more_than_may_be_stops_everything() -> None:
+    """Both are named; one of them has another key than the known one, and stays apart by class."""
+    seen = survey(*three()[:1], failed={"b": "timed out", "c": "its key has changed"})
+    with pytest.raises(ExceptionGroup, match="2 of 3 hosts failed") as caught:
+        resolve(load(HOSTS), replace(seen, untrusted=("c",)), CONTROLLER, max_silent=1)
+
+    kinds = [type(one) for one in caught.value.exceptions]
+    assert kinds == [Unreachable, Untrusted]
 
 
 def test_a_deployed_rank_keeps_its_number_when_a_host_comes_in_between() -> None:
