@@ -155,6 +155,8 @@ def _why_host(stand: Stand, loaded: Loaded) -> str:
     """Return why the rank is on its host, which may have a name that the node does not write."""
     entry = stand.entry
     if not entry.node.managed:
+        if entry.index in loaded.told and not loaded.written(entry.key("managed")):
+            return "known by its NodeCaps alone, and taken to run elsewhere"
         return f"{loaded.origin(entry.key('managed'))}: it runs elsewhere"
     ssh = loaded.origin(entry.key("ssh")) if entry.node.ssh else "ssh is unwritten: the controller"
     same = f"; {entry.host.name} is {stand.machine} under another name"

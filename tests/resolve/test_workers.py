@@ -56,6 +56,7 @@ def test_a_worker_s_word_settles_device_address_and_layers() -> None:
     assert [seat.devices for seat in group.seats] == [("cuda",)] * 2
     assert group.peers == ("10.0.0.1:9100", "10.0.0.2:9100")
     assert [seat.managed for seat in group.seats] == [False, False]
+    assert group.seats[0].why["host"] == "known by its NodeCaps alone, and taken to run elsewhere"
     told = "\n".join(map(str, whole.notices))
     assert "a is known by its NodeCaps alone, and planned as one that runs elsewhere" in told
 
