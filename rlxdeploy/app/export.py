@@ -7,7 +7,7 @@ from pathlib import Path
 from rlxdeploy.app.compile import Compiled, Request, compile_job
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
-from rlxdeploy.app.survey import Extra, surveyed
+from rlxdeploy.app.survey import NOTHING, Extra, surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.files import FileError, write_atomically
 from rlxdeploy.errors import Finding, Severity
@@ -58,14 +58,14 @@ def render_tree(request: Request, folder: Path, lab: Lab, say: Say) -> tuple[Pat
     return tuple(written)
 
 
-def probe(inventory: Path, lab: Lab, say: Say, *, bench: bool = False) -> Probed:
-    """Survey the inventory's machines without compiling anything; with *bench* measure them, too.
+def probe(inventory: Path, lab: Lab, say: Say, extra: Extra = NOTHING) -> Probed:
+    """Survey the inventory's machines as *extra* says, without compiling anything.
 
-    Raises SearchInterrupted.
+    Raises SearchInterrupted, and UsageError where *extra* means nobody.
     """
     loaded = load_to_compile(inventory)
     lab.follow(loaded)
-    grown, survey = surveyed(loaded, None, lab, say, Extra(bench=bench))
+    grown, survey = surveyed(loaded, None, lab, say, extra)
     twice = tuple(
         Finding(f"{other} is {host} under another name", severity=Severity.NOTICE)
         for other, host in merged(in_file_order(survey, grown)).items()

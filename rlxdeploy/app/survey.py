@@ -7,6 +7,7 @@ from pathlib import Path
 from rlxdeploy.app.discover import discover
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Doing, Say
+from rlxdeploy.app.scope import members_of
 from rlxdeploy.app.secrets import private
 from rlxdeploy.edge.files import read_text
 from rlxdeploy.edge.gather import looked_up
@@ -18,6 +19,7 @@ from rlxdeploy.facts.script import Patience
 from rlxdeploy.model.codec import load_survey
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.record import HostRecord
+from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.model.targets import Enquiry, Target, Targets
 from rlxdeploy.model.vocabulary import Become
@@ -35,18 +37,20 @@ _MEASURING = Patience(quick=4.0, slow=90.0)
 class Extra:
     """What a survey asks the inventory's machines besides what a plan needs to know.
 
-    *bench* has them measured; *folders* are some more to be asked for their free space.
+    *bench* has them measured; *folders* are some more to be asked for their free space.  Of a
+    *scope* that is not all, only those are asked that it means.
     """
 
     bench: bool = False
     folders: tuple[str, ...] = ()
+    scope: Scope = ALL
 
 
-_NOTHING = Extra()
+NOTHING = Extra()
 
 
 def surveyed(
-    loaded: Loaded, saved: Path | None, lab: Lab, say: Say, extra: Extra = _NOTHING
+    loaded: Loaded, saved: Path | None, lab: Lab, say: Say, extra: Extra = NOTHING
 ) -> tuple[Loaded, Survey]:
     """Return the saved survey, or ask every machine of the job, written and found.
 
@@ -94,8 +98,11 @@ def _asked(loaded: Loaded, lab: Lab, say: Say, extra: Extra) -> Survey:
     )
 
 
-def whom(loaded: Loaded, lab: Lab, extra: Extra = _NOTHING) -> Targets:
-    """Return the machines of the inventory, then those that only the record still names."""
+def whom(loaded: Loaded, lab: Lab, extra: Extra = NOTHING) -> Targets:
+    """Return the machines of the inventory, then those that only the record still names.
+
+    Raises UsageError where *extra* means nobody.
+    """
     written = _with_folders(targets(loaded, lab.interpreter, bench=extra.bench), extra.folders)
     names = {target.host.name for target in written.targets}
     sudo = loaded.inventory.ssh.become is not Become.NONE
@@ -104,7 +111,17 @@ def whom(loaded: Loaded, lab: Lab, extra: Extra = _NOTHING) -> Targets:
         for one in _recorded(loaded)
         if one.host.name not in names
     )
-    return Targets((*written.targets, *left), written.notices)
+    everybody = (*written.targets, *left)
+    return Targets(_meant(loaded, everybody, extra.scope), written.notices)
+
+
+def _meant(loaded: Loaded, everybody: tuple[Target, ...], scope: Scope) -> tuple[Target, ...]:
+    if scope.is_all:
+        return everybody
+    ranks = {rank: (one.host.name, "") for one in _recorded(loaded) for rank in one.ranks}
+    members = members_of(loaded, ranks, (one.host.name for one in everybody))
+    hosts = {one.host for one in scope.choose(members)}
+    return tuple(one for one in everybody if one.host.name in hosts)
 
 
 def _with_folders(written: Targets, folders: tuple[str, ...]) -> Targets:

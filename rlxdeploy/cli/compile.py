@@ -17,16 +17,20 @@ from rlxdeploy.app.export import (
     save,
     save_survey,
 )
+from rlxdeploy.app.survey import Extra
 from rlxdeploy.cli.failure import finding_document
 from rlxdeploy.cli.options import (
     AskBecomePass,
+    Exclude,
     Forks,
     InventoryArgument,
     InventoryOption,
     Json,
+    Limit,
     SurveyFile,
     Templates,
     chosen,
+    scope_of,
 )
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
@@ -98,6 +102,8 @@ def probe_command(
     option: InventoryOption = None,
     out: SurveyOut = None,
     bench: Bench = False,
+    limit: Limit = None,
+    exclude: Exclude = None,
     forks: Forks = None,
     ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
@@ -105,7 +111,8 @@ def probe_command(
     """Ask the machines what they are; with --json, upstream's NodeCaps of each."""
     screen = Screen(as_json=as_json)
     with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
-        probed = probe(chosen(inventory, option), lab, say, bench=bench)
+        extra = Extra(bench=bench, scope=scope_of(limit, exclude))
+        probed = probe(chosen(inventory, option), lab, say, extra)
     if out is not None:
         save_survey(probed.survey, out)
     if as_json:

@@ -24,6 +24,16 @@ def test_only_those_are_shown_that_are_meant(
     assert [one["rank"] for one in shown] == ranks
 
 
+def test_only_those_are_probed_that_are_meant(group: Desk) -> None:
+    """The other machine is not even looked for."""
+    one = group.pair(node='[[node]]\nssh = "nowhere.invalid"\n', name="two.toml")
+    document = group.good("probe", one, "--exclude", "nowhere.*", "--json").document
+    one.unlink()
+
+    assert document["hosts"].keys() == {"local"}
+    assert document["failed"] == {}
+
+
 def test_a_part_of_a_group_is_summed_up_as_one(group: Desk) -> None:
     """One of two that has joined is all of those that were asked for."""
     shown = group.good("status", "--limit", "rank:1").out
