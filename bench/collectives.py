@@ -74,7 +74,7 @@ class Unfinished(Exception):
 
 def measure(ranks: Sequence[int], *, quick: bool) -> str:
     """Measure everything and return it as a section of the document; Unfinished if a run fails."""
-    cases, rounds = (QUICK, 3) if quick else (FULL, 7)
+    cases, rounds = (QUICK, 3) if quick else (FULL, 9)
     runs = [run for count in ranks for run in _runs(count, cases)] + _more(ranks)
     done = [_twice(run, rounds) for run in runs]
     if not unmet_need():

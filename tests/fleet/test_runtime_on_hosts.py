@@ -64,11 +64,14 @@ def passed_on(hosts: list[Host], *options: str, seconds: float) -> None:
     """Demand that the tests pass on all *hosts* at once, and that there were some."""
     with ThreadPoolExecutor() as pool:
         done = list(pool.map(lambda host: suite(host, *options, seconds=seconds), hosts))
+    failed = ""
     for host, each in zip(hosts, done, strict=True):
         versions = host.exec(("python3", "-c", VERSIONS)).stdout.strip()
         last = each.stdout.strip().rpartition("\n")[2]
         print(f"{host.spec.release}, Python {versions}: {last}")  # noqa: T201 - the result
-        assert each.returncode == 0, f"{host.spec.release}: {each.stdout[-8000:]}{each.stderr}"
+        if each.returncode:
+            failed += f"{host.spec.release}: {each.stdout[-8000:]}{each.stderr}"
+    assert not failed, failed
 
 
 def test_the_wires_and_the_arithmetic_hold_on_the_oldest_and_newest_host(

@@ -183,7 +183,8 @@ class Bringup:
                 sock.sendall(said)
                 if len(said) < HEADER_BYTES:
                     sock.shutdown(socket.SHUT_WR)
-                return bool(select.select([sock], [], [], 0.5)[0]) and sock.recv(1) == b""
+                heard = select.select([sock], [], [], self._patience / 3)[0]
+                return bool(heard) and sock.recv(1) == b""
             except OSError:
                 # Reset: it was shown out before it had said everything.
                 return True
