@@ -107,6 +107,34 @@ def test_a_killed_rank_comes_back_into_a_whole_group(desk: Desk) -> None:
     assert len(set(ranks(waited, "digest"))) == 1
 
 
+def test_drift_is_shown_and_mended(desk: Desk) -> None:
+    """Without units too; what the job has written into its release stays."""
+    desk.pair()
+    desk.good("apply", "--yes")
+    assert desk.status()["drift"] == []
+    current = desk.data / "rlx/demo/current"
+    env, release = current / "env/0.env", current.resolve()
+    wanted = env.read_bytes()
+    env.write_bytes(wanted + b"MORE=1\n")
+    (current / "env/9.env").touch()
+    (current / "process/1.json").chmod(0o644)
+    (current / "checkpoint").touch()
+
+    seen = desk.status()["drift"]
+    assert {(one["path"].rpartition("/")[2], one["what"]) for one in seen} == {
+        ("0.env", "has been changed"),
+        ("9.env", "is not ours"),
+        ("1.json", "has other permissions"),
+    }
+    assert f"drift: local: {env} has been changed; apply puts it back" in desk.good("status").out
+    assert desk.good("plan", "--json").document["drift"] == seen
+
+    desk.good("apply", "--yes")
+    assert desk.status()["drift"] == []
+    assert "Nothing to change." in desk.good("plan").out
+    assert (release / "checkpoint").exists()
+
+
 def test_an_edited_value_restarts_all_ranks_once_and_says_why(desk: Desk) -> None:
     """One node's env is an input of its ranks; the group forms anew, and then rests."""
     second = f'[[node]]\naddr = "{desk.host}:29502"\ndevice = "cpu"\nname = "other"\n'

@@ -183,6 +183,20 @@ def test_a_host_that_left_is_cleared() -> None:
     assert plan_for(world, after, replace(ORDER, left={"b": World().site("b")})).empty
 
 
+def test_a_host_that_left_in_the_middle_of_an_apply_waits_for_nothing_older() -> None:
+    """Its timer would start the ranks of long ago; the plan puts its own way back in that place."""
+    survey = applied(World())
+    job = replace(survey.hosts["b"].job, unconfirmed="r0")
+    survey = replace(survey, hosts={**survey.hosts, "b": replace(survey.hosts["b"], job=job)})
+    left = replace(ORDER, left={"b": World().site("b")})
+    part = plan_for(World(layout={"a": (0, 1)}), survey, left).hosts["b"]
+
+    assert part.back is not None
+    assert (part.back.ranks, part.back.release) == ((), "r0")
+    assert part.go == (StopRanks((2, 3), disable=True),)
+    assert part.confirm == (RemoveJob(),)
+
+
 def test_a_host_that_left_and_is_silent_is_warned_about() -> None:
     """Nobody can say that its ranks have stopped, so the plan does not keep quiet about it."""
     survey = surveyed({"a": applied(World()).hosts["a"].job}, {"b": "timed out"})
