@@ -34,7 +34,7 @@ class RemoteFile:
         """Return the sha256 of the content in hex, or what stands for it under the key."""
         return keyed(self.sha256, self.digest_key) if self.digest_key else self.sha256
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Return the sha256 of the content, in hex: that of a secret is not for others."""
         return _sha256(self.content)
