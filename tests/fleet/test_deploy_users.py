@@ -135,7 +135,7 @@ def start_by_hand(pattern: Host, host: Host) -> bool:
     env = [line.replace('"', "") for line in lines if line and not line.startswith("#")]
     own = [f"--setenv={one}" for one in env if not one.startswith(("RANK=", "RLX_STATE_FILE="))]
     host.at("/root/runtime.zip").write_bytes(archive.read_bytes())
-    host.at("/root/key").write_bytes((home / "loose/key").read_bytes())
+    host.write("/root/key", (home / "loose/key").read_text(), mode=0o600)
     files = ("--setenv=RLX_KEY_FILE=/root/key", "--setenv=PYTHONPATH=/root/runtime.zip")
     place = ("--setenv=RANK=2", *files)
     node = ("python3", "-m", "rlxdeploy.runtime")
