@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rlxdeploy.app.circumstances import order_for
 from rlxdeploy.app.compile import Compiled, Request, compile_job
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
 from rlxdeploy.app.scope import members_of
+from rlxdeploy.edge.record import read_record
 from rlxdeploy.errors import HostError, Unreachable
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Asked, Plan
 from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.plan.limit import limited
 from rlxdeploy.plan.make import make_plan
+from rlxdeploy.plan.preflight import needless
 from rlxdeploy.render.environment import stand_ins
 from rlxdeploy.resolve.entries import entries
 
@@ -73,7 +76,9 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
         plan, notices=notices, asked=_asked(request, wish), secrets=stand_ins(compiled.inputs)
     )
     mine = _in_scope(whole, compiled, wish.scope)
-    return Planned(compiled, mine, compiled.files(plan.generation))
+    record = read_record(Path(compiled.loaded.path), compiled.loaded.job)
+    tried = not needless(mine, compiled.resolution, compiled.survey, record)
+    return Planned(compiled, replace(mine, preflight=tried), compiled.files(plan.generation))
 
 
 def _in_scope(plan: Plan, compiled: Compiled, scope: Scope) -> Plan:

@@ -46,6 +46,8 @@ _WORDS = {
     errno.EPERM: "not proven",
 }
 
+_PLAIN = ("refused", "timed out", "port in use")
+
 Orders = Dict[str, Any]
 Said = Tuple[str, str]
 Line = Union[socket.socket, FileIO]
@@ -238,8 +240,9 @@ def tell(desk: Desk, order: Call, said: Said) -> None:
 
 
 def why(error: OSError, otherwise: str) -> Said:
-    """Return the word for what went wrong, and the system's own."""
-    return _WORDS.get(error.errno or 0, otherwise), error.strerror or str(error)
+    """Return the word for what went wrong, and the system's own where that says more."""
+    word = _WORDS.get(error.errno or 0, otherwise)
+    return word, "" if word in _PLAIN else error.strerror or str(error)
 
 
 def proof(desk: Desk, rank: int, nonce: str) -> bytes:

@@ -146,7 +146,8 @@ class Plan:
     *release* is the id every host shows afterwards, *plan* the RLX_PLAN, *deployment* the random
     id that marks the job as this inventory's.  *join* tells how a rank is known to be up: notify
     or exec.  *absent* names the nodes that *world* does not count, since they did not answer.
-    *secrets* has what stands for the value of each secret, by where it comes from.
+    *secrets* has what stands for the value of each secret, by where it comes from.  *preflight*
+    tells that every link between the ranks is tried before anything is changed.
     """
 
     job: str
@@ -167,6 +168,7 @@ class Plan:
     drift: tuple[Drift, ...] = ()
     asked: Asked = field(default_factory=Asked)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    preflight: bool = False
     format_version: int = FORMAT_VERSION
 
     @property

@@ -66,12 +66,11 @@ def _cell(how: How) -> str:
 
 
 def _blocked(one: Blocked) -> Line:
+    detail, taken = one.found.detail, one.found.how is How.TAKEN
+    told = f" {detail if taken else f'({detail})'}" if detail else ""
     remedy = f"; {one.remedy}" if one.remedy else ""
-    detail = one.found.detail
-    if one.found.how is not How.TAKEN:
-        detail = f"({detail})"
     where = f"rank {one.rank} on {one.host} at {one.at}"
-    return Line(f"  {where}: {one.found.how} {detail}{remedy}", Tone.REMOVED)
+    return Line(f"  {where}: {one.found.how}{told}{remedy}", Tone.REMOVED)
 
 
 def _failures(tried: Iterable[Tried]) -> Iterator[Line]:

@@ -14,6 +14,8 @@ from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.model.vocabulary import Topology, Wire
 from rlxdeploy.plan.epoch import RUNNING
 
+_SAME = "neither PEERS nor WORLD changes"
+
 # Rank by host to the address that the last apply gave it.
 Recorded = Mapping[tuple[str, int], str]
 
@@ -22,7 +24,7 @@ def preflight(
     plan: Plan, resolution: Resolution, survey: Survey, record: Record | None
 ) -> Preflight:
     """Return what to try before *plan* is carried out; *record* is that of the last apply."""
-    if why_not := _needless(plan, resolution, survey, record):
+    if why_not := needless(plan, resolution, survey, record):
         return Preflight(why_not=why_not)
     recorded = {(row.host, row.rank): row.address for row in record.ranks} if record else {}
     seats = {seat.rank: seat for seat in resolution.seats}
@@ -48,10 +50,14 @@ def preflight(
     return Preflight(trials, links, spared)
 
 
-def _needless(plan: Plan, resolution: Resolution, survey: Survey, record: Record | None) -> str:
-    """Return why there is nothing to try, "" where there is."""
+def needless(plan: Plan, resolution: Resolution, survey: Survey, record: Record | None) -> str:
+    """Return why no link has to be tried before *plan*, "" where PEERS or WORLD may change."""
     if resolution.world == 1:
         return "one rank has no peers"
+    ranked = [name for name in resolution.hosts if resolution.on(name)]
+    # Every rank is told both, so no host could stay as it is.
+    if any((part := plan.hosts.get(name)) is None or part.empty for name in ranked):
+        return _SAME
     if record is None:
         return ""
     before = {(row.rank, row.host, row.address) for row in record.ranks}
@@ -59,7 +65,7 @@ def _needless(plan: Plan, resolution: Resolution, survey: Survey, record: Record
     marks = [survey.hosts[name].job.deployed for name in resolution.hosts]
     # A host that lost the job, or has another release of it, is no witness of that record.
     known = all(mark is not None and mark.release == record.release for mark in marks)
-    return "neither PEERS nor WORLD changes" if same and known else ""
+    return _SAME if same and known else ""
 
 
 def _all_alike(spared: Mapping[Link, str]) -> str:

@@ -46,6 +46,8 @@ def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterato
     where += f", without {', '.join(plan.absent)}" if plan.absent else ""
     yield Line(f"{plan.job}: {where}", Tone.HEAD)
     yield from (Line(f"  {line}") for line in plan.why)
+    if plan.preflight:
+        yield Line("  every link between ranks is tried before anything is changed", Tone.QUIET)
     if plan.ranks:
         yield Line("")
         yield from _table(plan.ranks)

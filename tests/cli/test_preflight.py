@@ -27,11 +27,13 @@ def test_links_are_tried_where_peers_change_and_only_there(desk: Desk) -> None:
     """The first apply tries them and says in what time; one that changes a variable does not."""
     desk.pair()
     first = desk.good("apply", "--yes")
+    assert "every link between ranks is tried before anything is changed" in first.out
     assert "preflight: 1 link answered in " in first.out
     tried, *_ = [one for one in stages(desk) if "seconds" in one]
     assert (tried["stage"], tried["answered"]) == ("preflight ok", 1)
 
     desk.pair(job='env = { NOTE = "new" }')
+    assert desk.good("plan", "--json").document["preflight"] is False
     again = desk.good("apply", "--yes", "--json").document["preflight"]
     assert (again["links"], again["not_needed"]) == ([], "neither PEERS nor WORLD changes")
     assert stages(desk)[-3]["skipped"] == "neither PEERS nor WORLD changes"

@@ -26,6 +26,8 @@ from tests.plan.world import ORDER, World, bare, settled, with_rank
 
 LAYOUT: Mapping[str, tuple[int, ...]] = {"a": (0, 1), "b": (2,), "c": (3,)}
 WORLD = World(layout=LAYOUT)
+# The same ranks at the same places, each with something new in its environment.
+NEWER = World(layout=LAYOUT, notes=dict.fromkeys(range(4), "new"))
 BARE = "it has no python3"
 
 
@@ -37,8 +39,8 @@ def group(wire: str = "native", topology: str = "mesh") -> Resolution:
     return replace(resolution, seats=seats)
 
 
-def planned(resolution: Resolution, survey: Survey) -> Plan:
-    return make_plan(resolution, WORLD.render, survey, ORDER)
+def planned(resolution: Resolution, survey: Survey, world: World = NEWER) -> Plan:
+    return make_plan(resolution, world.render, survey, ORDER)
 
 
 def wanted(
@@ -92,7 +94,7 @@ def test_hosts_listen_where_their_ranks_will() -> None:
 def applied(release: str = "r") -> tuple[Survey, Record]:
     """Return the survey after an apply of the whole world, and its record."""
     before = bare(WORLD)
-    plan = planned(group(), before)
+    plan = planned(group(), before, WORLD)
     survey = settled(plan, WORLD.render(1), before)
     record = Record("d1", "t", plan.release, 1, (), plan.ranks)
     return survey, replace(record, release=release) if release != "r" else record
@@ -110,6 +112,16 @@ def test_nothing_is_tried_where_neither_peers_nor_world_change() -> None:
         wanted(survey=bare(WORLD), record=replace(record, ranks=record.ranks[1:])),
     ):
         assert "PEERS" not in changed.why_not
+
+
+def test_a_plan_that_leaves_a_host_as_it_is_changes_no_peers() -> None:
+    """Whatever the record has lost: every rank is told WORLD and PEERS, so all would change."""
+    survey, _ = applied()
+    plan, same = planned(group(), survey), planned(group(), survey, WORLD)
+    some = replace(plan, hosts={**plan.hosts, "c": same.hosts["c"]})
+
+    assert "PEERS" not in preflight(plan, group(), survey, None).why_not
+    assert "PEERS" in preflight(some, group(), survey, None).why_not
 
 
 def test_a_group_of_one_dials_nobody() -> None:
@@ -280,7 +292,7 @@ def test_a_mesh_of_four_hundred_is_decided_at_once() -> None:
     """Eighty thousand links are counted, not searched for."""
     many = World(layout={f"h{rank}": (rank,) for rank in range(400)})
     resolution, survey = many.resolution, bare(many)
-    plan = Plan("t", 400, "mesh", "r", "p", 1, "d", "notify", 1.0, {}, ())
+    plan = make_plan(resolution, many.render, survey, ORDER)
     began = time.monotonic()
     own = preflight(plan, resolution, survey, None)
 
