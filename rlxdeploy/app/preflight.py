@@ -35,7 +35,7 @@ def checked(planned: Planned, lab: Lab, say: Say, run: Run) -> Matrix:
     compiled = planned.compiled
     wanted = preflight(planned.plan, compiled.resolution, compiled.survey, record)
     if not wanted.trials:
-        run.stage(STAGE, skipped=wanted.why_not)
+        run.stage(f"{STAGE} skipped", why=wanted.why_not)
         return judged(wanted, {}, {}, {}, 0.0)
     run.stage(STAGE, links=len(wanted.links))
     began = time.monotonic()

@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from rlxdeploy.app.preflight import checked
 from rlxdeploy.app.run import Run
 from rlxdeploy.app.say import nobody
 from rlxdeploy.model.preflight import How
-from tests.cli.desk import Desk
+from tests.cli.desk import PATIENCE_S, Desk, until
 
 
 def stages(desk: Desk) -> list[dict[str, object]]:
@@ -36,7 +38,8 @@ def test_links_are_tried_where_peers_change_and_only_there(desk: Desk) -> None:
     assert desk.good("plan", "--json").document["preflight"] is False
     again = desk.good("apply", "--yes", "--json").document["preflight"]
     assert (again["links"], again["not_needed"]) == ([], "neither PEERS nor WORLD changes")
-    assert stages(desk)[-3]["skipped"] == "neither PEERS nor WORLD changes"
+    (skipped,) = [one["why"] for one in stages(desk) if one["stage"] == "preflight skipped"]
+    assert skipped == "neither PEERS nor WORLD changes"
     desk.good("destroy", "--yes")
 
 
@@ -65,6 +68,33 @@ def test_a_failed_preflight_is_exit_1_and_changes_nothing(desk: Desk) -> None:
     assert (document["exit"], document["changed"]) == (1, False)
     assert [one["how"] for one in document["preflight"]["links"]] == ["cannot listen"]
     assert desk.files().keys() == before.keys()
+
+
+def slow_python(desk: Desk, mark: Path) -> str:
+    """Return an interpreter that takes its time over a program on stdin, and says so."""
+    path = desk.folder / "python"
+    slow = f'[ "$1 $2" != "-I -" ] || {{ echo >{mark}; sleep 5; }}'
+    path.write_text(f'#!/bin/sh\n{slow}\nexec "{sys.executable}" "$@"\n')
+    path.chmod(0o755)
+    return f'python = "{path}"'
+
+
+def test_an_interrupt_of_the_preflight_leaves_all_as_it_was(desk: Desk) -> None:
+    """The host is told to be as it was, the way on is named, and nothing runs or listens."""
+    mark = desk.folder / "begun"
+    desk.pair(node=slow_python(desk, mark))
+    process = desk.start("apply", "--yes")
+    until(mark.exists)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 130, err
+    assert "as it was" in err
+    assert "to go on: rlxdeploy apply inventory.toml" in err
+    assert stages(desk)[-1]["stage"] == "preflight"
+    assert not (desk.data / "rlx").exists()
+    until(lambda: not desk.left())
+    assert desk.ports() == set()
 
 
 def test_a_port_taken_since_the_plan_is_told_with_its_holder(
