@@ -23,12 +23,13 @@ from rlxdeploy.cli.options import (
     SkipUnreachable,
     SurveyFile,
     Templates,
+    Verbose,
     chosen,
     scope_of,
 )
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
-from rlxdeploy.cli.show import plan_document, show_plan
+from rlxdeploy.cli.show import plan_document, show_plan, show_reasons
 
 app = typer.Typer()
 
@@ -59,6 +60,7 @@ def plan_command(
     forks: Forks = None,
     diff: ShowDiff = None,
     detailed: Detailed = False,
+    verbose: Verbose = False,
     out: Out = None,
     ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
@@ -78,6 +80,8 @@ def plan_command(
         screen.document(plan_document(plan))
     else:
         show_plan(screen, plan, diff=diff)
+        if verbose:
+            show_reasons(screen, plan)
         if out is not None:
             screen.people.out(f"saved; carry it out with: rlxdeploy apply {out}", highlight=False)
     return CHANGES_PENDING if detailed and not plan.empty else 0

@@ -13,7 +13,7 @@ from rlxdeploy.cli.tables import columns
 from rlxdeploy.edge.watch import Blamed
 from rlxdeploy.model.plan import Change, Plan, RankRow
 from rlxdeploy.plan.codec import dump_plan
-from rlxdeploy.plan.text import Tone, plan_lines
+from rlxdeploy.plan.text import Tone, plan_lines, reason_lines
 
 SOME_FAILED = 3
 
@@ -39,6 +39,12 @@ def show_plan(screen: Screen, plan: Plan, *, diff: bool | None) -> None:
     """Print the whole plan for people: every text, none, or (None) those of changed files."""
     shown = {None: (Change.CHANGED,), True: tuple(Change), False: ()}[diff]
     for line in plan_lines(plan, shown):
+        screen.tell(line.text, _STYLES.get(line.tone, ""))
+
+
+def show_reasons(screen: Screen, plan: Plan) -> None:
+    """Print why everything in a plan is as it is."""
+    for line in reason_lines(plan):
         screen.tell(line.text, _STYLES.get(line.tone, ""))
 
 

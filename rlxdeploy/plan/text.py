@@ -66,6 +66,15 @@ def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterato
     yield Line(summary(plan), Tone.HEAD)
 
 
+def reason_lines(plan: Plan) -> Iterator[Line]:
+    """Yield where each value of each host and rank comes from, as `explain` says of one."""
+    for subject, why in plan.explained.items():
+        yield Line("")
+        yield Line(subject, Tone.HEAD)
+        width = max(map(len, why), default=0)
+        yield from (Line(f"  {name:{width}}  {reason}", Tone.QUIET) for name, reason in why.items())
+
+
 def summary(plan: Plan) -> str:
     """Return one line that counts files by change and ranks by action."""
     if plan.empty:

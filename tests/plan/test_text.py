@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.plan.make import make_plan
-from rlxdeploy.plan.text import Tone, plan_lines, summary
+from rlxdeploy.plan.text import Tone, plan_lines, reason_lines, summary
 from tests.plan.world import ORDER, World, bare, settled
 
 EN_DASH = "\N{EN DASH}"
@@ -20,6 +20,14 @@ def changed() -> Plan:
     old = World().render(1).hosts["b"].released[0]
     order = replace(ORDER, known={old.digest: old.content})
     return make_plan(world.resolution, world.render, up, order)
+
+
+def test_a_plan_can_say_why_everything_is_as_it_is() -> None:
+    """Each rank has the reasons of its values below it."""
+    lines = [line.text for line in reason_lines(first(World()))]
+
+    assert lines[lines.index("rank 2") + 1] == "  rank  file order"
+    assert [line for line in lines if line.startswith("rank")] == [f"rank {n}" for n in range(4)]
 
 
 def test_a_plan_says_who_is_where_and_what_becomes_of_it() -> None:
