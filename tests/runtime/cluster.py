@@ -30,6 +30,14 @@ class Kind(NamedTuple):
     wire: str = "rlx"
 
 
+def soon_s() -> float:
+    """Return how long "within a second" is: longer where more wants to run than there are cores.
+
+    Still less than any timeout after which something would happen by itself.
+    """
+    return 1.0 if os.getloadavg()[0] < (os.cpu_count() or 1) else 6.0
+
+
 def fresh_host() -> str:
     """Return a loopback address no other test uses at the moment."""
     number = next(_COUNTER)

@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Tuple
 import pytest
 
 from rlxdeploy.runtime.errors import SettingsError
-from rlxdeploy.runtime.link.mdns import NODE, available
+from rlxdeploy.runtime.link.mdns import NODE, available, shut
 from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.settings import Settings
 from tests.runtime.cluster import free_ports, fresh_host, in_threads
@@ -55,7 +55,7 @@ class Looking:
 
     def close(self) -> None:
         self._browser.cancel()
-        self._zeroconf.close()
+        shut(self._zeroconf)
 
 
 def pair(host: str, advertise: str) -> List[Node]:

@@ -35,6 +35,7 @@ from tests.runtime.cluster import (
     environment,
     fresh_host,
     peers_on,
+    soon_s,
     start,
 )
 from tests.runtime.cluster import Kind as LinkKind
@@ -73,7 +74,7 @@ def test_whoever_waits_for_a_rank_that_leaves_is_told_its_name(
 
     first, left, last = cluster.run(deed)
 
-    assert max(first, last) - left < 1.0
+    assert max(first, last) - left < soon_s()
     cluster.close()
 
 
@@ -89,7 +90,7 @@ def test_a_rank_lost_outside_a_call_fails_the_next_one(kind: LinkKind) -> None:
             group.barrier()
         return time.monotonic() - began
 
-    assert max(cluster.run(deed)) < 1.0
+    assert max(cluster.run(deed)) < soon_s()
     cluster.close()
 
 
@@ -156,7 +157,7 @@ def test_a_call_that_is_late_names_whom_it_waited_for(kind: LinkKind) -> None:
     with pytest.raises(CollectiveTimeout, match=r"barrier did not end within 0\.2 s.*rank 1"):
         group.barrier(timeout=0.2)
 
-    assert 0.15 < time.monotonic() - began < 1.0
+    assert 0.15 < time.monotonic() - began < soon_s()
     with pytest.raises(GroupClosed, match="barrier did not end"):
         group.barrier()
     cluster.close()

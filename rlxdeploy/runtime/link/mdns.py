@@ -32,6 +32,8 @@ _SETTLE_S = 1.0
 # Who shows a name answers for it in a moment, on a busy machine later.
 _RESOLVE_MS = 3000
 _CLAIM_S = 3.0
+# Who has a name says so at once.
+_PROBE_MS = 750
 
 
 def available() -> bool:
@@ -41,6 +43,26 @@ def available() -> bool:
     except ImportError:
         return False
     return True
+
+
+def shut(zeroconf: Zeroconf) -> None:
+    """Close it whole: zeroconf leaves the event loop of its thread open."""
+    loop = getattr(zeroconf, "loop", None)
+    zeroconf.close()
+    if loop is not None and not loop.is_running():
+        loop.close()
+
+
+def _free_name(zeroconf: Zeroconf, instance: str) -> str:
+    """Return a name for rank 0 that nobody has, which zeroconf looks for itself from 0.32 on.
+
+    Older ones do ask, but in a way that keeps their like from answering.
+    """
+    name, number = f"{instance}.{SERVICE}", 1
+    while not hasattr(zeroconf, "loop") and zeroconf.get_service_info(SERVICE, name, _PROBE_MS):
+        number += 1
+        name = f"{instance}-{number}.{SERVICE}"
+    return name
 
 
 class Advert:
@@ -53,24 +75,24 @@ class Advert:
         if dialect.label:
             signed = {_TXT: dialect.announce(0, address).decode()}
         label = f"-{dialect.label}" if dialect.label else ""
-        info = ServiceInfo(
-            SERVICE,
-            f"coord{label}.{SERVICE}",
-            addresses=[socket.inet_aton(address.host)],
-            port=address.port,
-            properties=signed,
-            server=f"{_SERVER}{label}.local.",
-        )
         self._zeroconf: Zeroconf = Zeroconf(interfaces=[address.host])
         try:
+            info = ServiceInfo(
+                SERVICE,
+                _free_name(self._zeroconf, f"coord{label}"),
+                addresses=[socket.inet_aton(address.host)],
+                port=address.port,
+                properties=signed,
+                server=f"{_SERVER}{label}.local.",
+            )
             self._zeroconf.register_service(info, allow_name_change=True)
         except BaseException:
-            self._zeroconf.close()
+            shut(self._zeroconf)
             raise
 
     def close(self) -> None:
         """Say goodbye and stop."""
-        self._zeroconf.close()
+        shut(self._zeroconf)
 
 
 class NodeAdvert:
@@ -92,7 +114,7 @@ class NodeAdvert:
         self._closed = True
         self._showing.join(_CLAIM_S)
         if self._zeroconf is not None:
-            self._zeroconf.close()
+            shut(self._zeroconf)
 
     def _show(self) -> None:
         if not available():
@@ -132,7 +154,7 @@ def browse(dialect: Dialect, until: Until, host: Optional[str]) -> Address:
         ServiceBrowser(zeroconf, SERVICE, handlers=[search.changed])
         found = search.result(zeroconf, until)
     finally:
-        zeroconf.close()
+        shut(zeroconf)
     if len(found) > 1:
         shown = ", ".join(f"{name} at {address}" for name, address in sorted(found.items()))
         raise RefusedError(f"several ranks 0 show themselves by mDNS: {shown}; set DISCOVER_HOST")
