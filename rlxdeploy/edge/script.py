@@ -281,6 +281,6 @@ def _privileged(part: HostPlan, deeds: str, terms: Terms) -> str:
         return deeds
     if len(deeds) > _LONGEST_SCRIPT:
         raise ValueError(f"a script of {len(deeds)} bytes is too long for sudo")
-    why = '"${rlx_why:-sudo wants a password}"'
+    why = '"${rlx_why:-sudo wants a password, see --ask-become-pass}"'
     refused = f"printf '\\n%s failed stage %s\\n' {shlex.quote(terms.marker)} {why}"
     return as_root_or(f"{refused}; exit 1", deeds)

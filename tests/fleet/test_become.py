@@ -15,22 +15,28 @@ from tests.fleet.harness.host import Host
 # What a shell, a quoted word or a line-wise reader would change.
 NEEDLE = "Sw0rd-8842"
 PASSWORD = f"{NEEDLE} '\"$x\\n` #"
+# A secret of the job, as a person has it in the environment.
+TOKEN = "t0ken-3391"  # noqa: S105 - nobody's
+ENV = {"LAB_TOKEN": TOKEN}
 PROMPT = "Password for sudo on the hosts: "
 ASKS = '[ssh]\nuser = "asks"'
 
 # Counts failures as hosts do that lock accounts after some of them.
 _FAILLOCK = "auth [default=die] pam_faillock.so authfail deny=30"
-_PATTERN = "/root/pattern"
+_PATTERN, _ANY = "/root/pattern", "/root/any-pattern"
 _PROCESSES = "/proc/[0-9]*/cmdline /proc/[0-9]*/environ"
 _WATCH = f"""
-while sleep 0.05; do grep -laf {_PATTERN} {_PROCESSES} 2>/dev/null; done </dev/null &
+while sleep 0.05; do
+  grep -laf {_PATTERN} {_PROCESSES} 2>/dev/null
+  grep -laf {_ANY} /proc/[0-9]*/cmdline 2>/dev/null
+done </dev/null &
 cat; kill $!
 """
 _HELD = f"""
 grep -laf {_PATTERN} {_PROCESSES} 2>/dev/null
-journalctl -b --no-pager | grep -f {_PATTERN}
+journalctl -b --no-pager | grep -f {_ANY}
 find /etc /run /var /root /home /tmp -xdev -type f -size -2048k \\
-  -exec grep -l -f {_PATTERN} {{}} + | grep -vx {_PATTERN}
+  -exec grep -l -f {_ANY} {{}} + | grep -v pattern$
 true
 """
 
@@ -42,6 +48,7 @@ def three(fleet: Fleet) -> Iterator[list[Host]]:
         for host in hosts:
             host.write("/etc/environment", 'LANG="zh_CN.UTF-8"\nLANGUAGE="zh_CN"\n')
             host.write(_PATTERN, f"{NEEDLE}\n", mode=0o600)
+            host.write(_ANY, f"{NEEDLE}\n{TOKEN}\n", mode=0o600)
             set_password(host, PASSWORD)
             count_failures(host)
             # sudo keeps in mind whom it has lectured; then nothing more is left of it.
@@ -81,18 +88,23 @@ def typed(
     """Run `rlxdeploy` on a terminal, with somebody who types *password* when asked."""
     command = ("rlxdeploy", arguments[0], str(desk.folder / "inventory.toml"), *arguments[1:])
     driver = (sys.executable, tests.terminal.__file__, PROMPT)
-    ran = desk.fleet.controller((*driver, *command, "-K"), stdin=f"{password}\n", timeout=100)
+    argv = (*driver, *command, "-K")
+    ran = desk.fleet.controller(argv, stdin=f"{password}\n", timeout=100, env=ENV)
     said = f"{' '.join(arguments)}: exit {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
     assert ran.returncode == code, said
     assert ran.stderr.count(PROMPT) == 1, said
     assert NEEDLE not in said
+    assert TOKEN not in said
     return ran
 
 
 def test_a_password_makes_a_user_root_through_a_jobs_life(fleet: Fleet, three: list[Host]) -> None:
-    """Units are the system's; sudo is told at every step, and counts no failure at any."""
+    """Units are the system's; sudo is told at every step, and counts no failure at any.
+
+    Nothing on a host shows the password, and a secret stands in the ranks' own files alone.
+    """
     desk = Desk(fleet, "asked")
-    desk.write_hosts(three, tables=ASKS)
+    desk.write_hosts(three, job='env.TOKEN = { from = "env:LAB_TOKEN" }', tables=ASKS)
     before = footprints(three)
     watching = [fleet.spawn(("ssh", host.name, _WATCH)) for host in three]
     planned = typed(desk, "plan", "--out", str(desk.folder / "plan.json"))
@@ -103,18 +115,23 @@ def test_a_password_makes_a_user_root_through_a_jobs_life(fleet: Fleet, three: l
     assert "asked: 3 of 3 ranks joined" in applied.stdout
     assert "Nothing to change." in typed(desk, "apply", "--yes").stdout
     unread = "asks may not read /var/lib/rlx/asked/deployment.json"
-    assert desk.run("apply", "--yes", code=1).stderr.count(unread) == len(three)
+    again = fleet.controller(("rlxdeploy", "plan", str(desk.folder / "inventory.toml")), env=ENV)
+    assert (again.returncode, again.stderr.count(unread)) == (1, len(three))
     status = typed(desk, "status")
     assert "asked: 3 of 3 ranks joined, digests equal" in status.stdout
     assert typed(desk, "logs").stdout.count("joined as rank") >= len(three)
     typed(desk, "restart")
     held = [host.exec(("sh", "-c", _HELD)).stdout for host in three]
-    files = (path for path in Path(fleet.home).rglob("*") if path.is_file())
+    release = desk.ranks()[0]["release"]
+    files = [path for path in Path(fleet.home).rglob("*") if path.is_file()]
+    needles = (NEEDLE.encode(), TOKEN.encode())
+    kept = [path for path in files if any(one in path.read_bytes() for one in needles)]
     typed(desk, "destroy", "--yes")
 
     assert seen == [""] * len(three), "no process had it as an argument or in its environment"
-    assert held == [""] * len(three), "no log and no file has it"
-    assert [path for path in files if NEEDLE.encode() in path.read_bytes()] == []
+    home = "/var/lib/rlx/asked/releases"
+    assert held == [f"{home}/{release}/env/{rank}.env\n" for rank in range(len(three))]
+    assert kept == []
     assert differences(before, three) == []
     assert [failures(host) for host in three] == [0] * len(three)
 
