@@ -13,7 +13,7 @@ _LINES = 12
 _CELLS = {How.ANSWERED: "ok", How.STRANGER: "stranger", How.TAKEN: "in use", How.DEAF: "deaf"}
 
 _HINTS = {
-    How.REFUSED: "somebody listened there, so a firewall rejects it",
+    How.REFUSED: "its listener was up: a firewall rejects it, or the address leads elsewhere",
     How.SILENT: "a firewall drops it, or no way leads there",
     How.NO_ROUTE: "no way leads there, or a firewall says so",
     How.STRANGER: "another machine, a forward or a proxy has that address",

@@ -249,7 +249,7 @@ TOLD = {
     ),
     "a firewall that rejects": (
         failed(REFUSED=(3, 2)),
-        "  rank 3 on c to rank 2 on b at 10.0.0.1:29502: refused; somebody listened there",
+        "  rank 3 on c to rank 2 on b at 10.0.0.1:29502: refused; its listener was up",
     ),
     "a net that nobody reaches": (
         failed(NO_ROUTE=(1, 0)),
