@@ -1,5 +1,9 @@
 """The frame around the answers: what the shell writes, and what we read of it."""
 
+import shutil
+import subprocess
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +14,21 @@ from rlxdeploy.facts.script import Patience, Transcript, compose
 MARKER = "0123456789abcdef" * 2
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), max_size=1200)
 TEXTS = st.lists(LINES, max_size=6).map("\n".join)
+SHELLS = [["/bin/sh"], ["bash", "--posix"], ["busybox", "sh"]]
+
+# Questions asked alone, in turn with others, or only where there is a program; what is said.
+KINDS: dict[str, tuple[Question, Answer]] = {
+    "alone": (Question("alone", "echo a; exit 3"), Answer("a\n", 3)),
+    "calm, ends early": (Question("early", "echo b; exit 4; echo c", calm=True), Answer("b\n", 4)),
+    "calm, no line break": (Question("bare", "printf d", calm=True), Answer("d", 0)),
+    "calm, in another's words": (Question("sly", "echo x@0; false", calm=True), Answer("x@0\n", 1)),
+    "its program is there": (Question("there", "echo e", needs="cat"), Answer("e\n", 0)),
+    "no such program": (Question("gone", "echo f", needs="no-such-program"), Answer("", 127)),
+    "slow, no such program": (
+        Question("driver", "echo g", slow=True, needs="no-such-program"),
+        Answer("", 127),
+    ),
+}
 
 
 def asked(count: int) -> list[Question]:
@@ -98,3 +117,20 @@ def test_a_marker_that_could_be_guessed_or_break_the_script_is_refused(marker: s
     """A marker is long, and letters and digits only."""
     with pytest.raises(ValueError, match="marker"):
         compose(asked(1), marker, Patience())
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_every_kind_of_question_has_its_own_answer(shell: Sequence[str]) -> None:
+    """Whichever questions share a process, each has its own text and exit status."""
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"this machine has no {shell[0]}")
+    questions = [question for question, _ in KINDS.values()]
+    script = compose(questions, MARKER, Patience())
+    said = subprocess.run([*shell, "-c", script], capture_output=True, timeout=30, check=True)
+    transcript = Transcript(questions, MARKER)
+    transcript.feed(said.stdout)
+
+    assert transcript.ended
+    read = transcript.answers()
+    assert read.given == {question.name: answer for question, answer in KINDS.values()}
+    assert (read.unanswered, read.noise) == ((), "")

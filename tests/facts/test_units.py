@@ -8,6 +8,8 @@ from rlxdeploy.facts import units
 from rlxdeploy.facts.question import Answer, Answers, Unanswered
 from rlxdeploy.facts.supervisors import rank_of
 from rlxdeploy.model.survey import RankSeen
+from rlxdeploy.model.targets import Enquiry
+from rlxdeploy.model.vocabulary import Launch
 
 SHOWN = """\
 clock|1700001000
@@ -185,3 +187,21 @@ def test_a_host_that_does_not_say_what_runs_fails(name: str) -> None:
 
     with pytest.raises(Unanswered, match=name):
         units.parse(Answers(given, unanswered=(name,)))
+
+
+@pytest.mark.parametrize(
+    ("launch", "text"),
+    [
+        (Launch.SYSTEMD, SHOWN),
+        (Launch.SYSTEMD_USER, SHOWN),
+        (Launch.PROCESS, f"supervisor|/d/3.supervisor\nalive|\njson|{json.dumps(SAID)}\n"),
+    ],
+)
+def test_of_one_launch_only_its_own_questions_count(launch: Launch, text: str) -> None:
+    """Less is asked of a host while its ranks start, and what was not asked is not missed."""
+    own, *others = units.questions(Enquiry("demo"), launch)
+    assert len([own, *others]) < len(units.questions(Enquiry("demo")))
+
+    assert units.parse(Answers({own.name: Answer(text)}), launch)
+    with pytest.raises(Unanswered):
+        units.parse(Answers({}), launch)
