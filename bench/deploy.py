@@ -22,7 +22,7 @@ from tests.fleet.harness.needs import unmet_need
 
 HOSTS = 24
 MANY = 48
-ROUNDS = 5
+ROUNDS = 4
 # One round of ansible-core takes a minute.
 SLOW_ROUNDS = 2
 

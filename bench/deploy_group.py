@@ -24,7 +24,7 @@ HOME = f"/var/lib/rlx/{JOB}"
 UNIT_FILE = f"/etc/systemd/system/rlx-{JOB}@.service"
 
 # The group has to form on two cores that all hosts share.
-_JOINED_S = 60.0
+_JOINED_S = 120.0
 _AT_ONCE = 8
 # What one contender leaves running (sshd's children, a manager that tidies) is no other's burden.
 _CALM_S = 2.0

@@ -16,7 +16,7 @@ from bench.deploy_group import Group
 from bench.deploy_sample import Sample, sample
 
 ROUND_TRIP_MS = 50
-_ROUNDS = 3
+_ROUNDS = 2
 _FIRST_PORT = 40000
 _ROOT = Path(__file__).parents[1]
 
