@@ -6,15 +6,16 @@ The short form cuts at every border between two phases; `make soak` cuts at 200 
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from rlxdeploy.edge.apply import Carried, Manner, Patience, carried_out
+from rlxdeploy.edge.apply import Back, Carried, Manner, Patience, carried_out
 from rlxdeploy.edge.local import LocalSession
 from rlxdeploy.edge.script import compose
 from rlxdeploy.edge.session import SessionLost, framed
+from rlxdeploy.errors import Unreachable
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.plan import Plan, WayBack
@@ -198,6 +199,7 @@ class Broken:
     wire: Wire
     passed: int
     kind: type[LostSession] = LostSession
+    reachable: bool = True
     again: int = 0
     first: CutSession | None = None
 
@@ -206,14 +208,17 @@ class Broken:
             self.first = self.kind(host, self.wire.length() + self.passed)
             return self.first
         self.again += 1
+        if not self.reachable:
+            raise Unreachable(host.name, "connect", "no route")
         return self.wire.lab.open(host, deadline)
 
     @contextmanager
-    def applied(self, told: list[str]) -> Iterator[Carried]:
+    def applied(self, told: list[str], again: float = 30.0) -> Iterator[Carried]:
         """Carry the next release out; at the end the first shell has ended by itself."""
         self.wire.number += 1
         _, files, plan = self.wire.release()
-        manner = Manner("ann", patience=QUICK, tell=lambda _host, what: told.append(what))
+        patience = replace(QUICK, again=again)
+        manner = Manner("ann", patience=patience, tell=lambda _host, what: told.append(what))
         with carried_out(plan, files, self, manner) as carried:
             assert not carried.outcomes.failed
             yield carried
@@ -244,12 +249,40 @@ def test_a_session_lost_after_go_is_taken_up(
     assert not (wire.lab.home / "lock").exists()
 
 
-def test_a_host_goes_back_over_another_session(wire: Wire) -> None:
-    """What was cut off is told to go back, and so it does, once."""
+@pytest.mark.parametrize("passed", [3, 3 + 4, 3 + 7], ids=["before", "in", "after"])
+def test_a_host_goes_back_over_another_session(wire: Wire, passed: int) -> None:
+    """Wherever REVERT is cut off, the host goes back, and says what it has."""
     before = wire.current()
-    broken = Broken(wire, 3)
+    broken = Broken(wire, passed)
     with broken.applied([]) as carried:
-        assert carried.revert().required()[wire.lab.name].release == before
+        assert carried.revert().required()[wire.lab.name] == Back(before, (0,))
 
     assert broken.again == 1
     assert wire.current() == wire.lab.record()["release"] == before
+
+
+def test_a_host_that_has_gone_back_by_itself_is_not_confirmed(wire: Wire) -> None:
+    """Nothing is left to take up, and what stands there is told."""
+    before = wire.current()
+    wire.number += 1
+    _, files, plan = wire.release()
+    soon = with_way_back(plan, WayBack(1, (0,), "", notify=False, release=before, again=(0,)))
+    with carried_out(soon, files, wire.lab.open, Manner("ann", patience=QUICK)) as carried:
+        until(lambda: not (wire.lab.home / ".revert").exists())
+        (error,) = carried.confirm().failed.values()
+
+    assert f"the host has gone back to release {before} by itself" in str(error)
+    assert wire.current() == before
+
+
+def test_a_host_that_is_not_reached_again_is_given_up(wire: Wire) -> None:
+    """At the deadline the reason is why the session was lost; the host decides by itself."""
+    broken = Broken(wire, 3 + 4, reachable=False)
+    told: list[str] = []
+    with broken.applied(told, again=1.0) as carried:
+        (error,) = carried.confirm().failed.values()
+
+    assert broken.again > 1
+    assert "the wire is cut" in str(error)
+    assert "confirmed" not in told
+    assert (wire.lab.home / ".revert").exists()
