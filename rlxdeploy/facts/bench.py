@@ -15,7 +15,7 @@ from rlxdeploy.model.targets import Enquiry
 
 NAME = "benchmark"
 
-# Any Python 3 will do.  What fails leaves its line out: then it counts as not measured.
+# Any Python from 3.6 on will do.  What fails leaves its line out: then it counts as not measured.
 _PROGRAM = r"""
 import ctypes, os, random, sys, time
 
@@ -71,14 +71,17 @@ def cold_read(folder):
             offset = random.randint(0, (size - length) // PAGE) * PAGE
             if is_cold(file, offset, length):
                 start, left = time.perf_counter(), length
-                while left and (piece := os.pread(file, min(left, MIB), offset)):
+                while left:
+                    piece = os.pread(file, min(left, MIB), offset)
+                    if not piece:
+                        break
                     offset, left = offset + len(piece), left - len(piece)
                 return (length - left) / (time.perf_counter() - start) / 1e6
     finally:
         os.close(file)
 
 def written(folder):
-    path = os.path.join(folder, ".rlx-io-probe-%d" % time.time_ns())
+    path = os.path.join(folder, ".rlx-io-probe-%d" % (time.time() * 1e9))
     piece = os.urandom(MIB)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

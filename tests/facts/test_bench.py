@@ -1,8 +1,10 @@
 """What a host's speed is measured with, run here by a real shell and a real Python."""
 
+import ast
 import ctypes
 import mmap
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -46,6 +48,14 @@ def measure(folder: Path, python: str = sys.executable) -> Speeds:
 def test_nothing_is_measured_unasked() -> None:
     """A survey without --bench costs the hosts nothing."""
     assert bench.questions(Enquiry("demo", folders=("/",))) == ()
+
+
+def test_an_old_python_can_measure(tmp_path: Path) -> None:
+    """The grammar is that of Python 3.6, as the oldest hosts have it."""
+    (question,) = bench.questions(Enquiry("demo", folders=(str(tmp_path),), bench=True))
+    words = shlex.split(question.script.replace("\\\n", ""))
+
+    ast.parse(words[words.index("-c") + 1], feature_version=(3, 6))
 
 
 def test_processor_and_disk_are_measured(tmp_path: Path) -> None:
