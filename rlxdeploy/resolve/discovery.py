@@ -62,11 +62,14 @@ def settled(loaded: Loaded, survey: Survey, without: Excluded) -> Loaded:
 
 
 def gently(targets: Targets, strangers: Collection[str]) -> Targets:
-    """Return *targets* without any attempt at sudo on *strangers*: they are in no plan yet."""
+    """Return *targets* with no sudo tried on *strangers*, and nothing measured: in no plan yet.
+
+    Measuring writes to their disks, and two names of one machine would slow each other down.
+    """
     return replace(
         targets,
         targets=tuple(
-            replace(one, enquiry=replace(one.enquiry, sudo=False))
+            replace(one, enquiry=replace(one.enquiry, sudo=False, bench=False))
             if one.host.name in strangers
             else one
             for one in targets.targets
@@ -75,14 +78,16 @@ def gently(targets: Targets, strangers: Collection[str]) -> Targets:
 
 
 def asked_again(targets: Targets, survey: Survey, strangers: Collection[str]) -> Targets:
-    """Return those of *targets* that were asked gently, will be nodes, and could use sudo."""
+    """Return those of *targets* that were asked gently, will be nodes, and have more to say.
+
+    That is what sudo shows, unless root has answered already, and what they measure.
+    """
     again = (
         one
         for one in targets.targets
         if one.host.name in strangers
-        and one.enquiry.sudo
         and (facts := survey.hosts.get(one.host.name)) is not None
-        and facts.platform.uid != 0
+        and (one.enquiry.bench or (one.enquiry.sudo and facts.platform.uid != 0))
     )
     return replace(targets, targets=tuple(again))
 

@@ -1,5 +1,7 @@
 """From found hosts to nodes: what is taken, in which order, and what is said of the rest."""
 
+from dataclasses import replace
+
 import pytest
 
 from rlxdeploy.errors import CompileError, Severity
@@ -245,6 +247,24 @@ def test_sudo_is_tried_on_no_host_before_it_is_to_be_a_node() -> None:
 
     again = asked_again(targets(chosen), seen, strangers)
     assert [(one.host.name, one.enquiry.sudo) for one in again.targets] == [("gpu-a", True)]
+
+
+def test_only_who_is_to_be_a_node_is_measured() -> None:
+    """Once each, root too; not a machine's second name, nor who turns out to be excluded."""
+    found = tuple(map(alias, ("gpu-a", "gpu-b", "gpu-c")))
+    loaded = load(f'{HEAD}{SEARCH}exclude = ["gpu-c.lab"]\n[[node]]\nssh = "own"\n')
+    whole = targets(with_nodes(loaded, found), bench=True)
+    own = machine("gpu-a", "10.0.5.2/24", uid=0)
+    twin = replace(own, host=replace(own.host, name="gpu-b"))
+    other = machine("gpu-c", "10.0.5.4/24", hostname="gpu-c.lab")
+
+    first = gently(whole, {"gpu-a", "gpu-b", "gpu-c"})
+    seen = surveyed(machine("own", "10.0.5.9/24"), own, twin, other, found=found)
+    chosen = settled(loaded, seen, excluded(loaded, seen.names))
+    again = asked_again(targets(chosen, bench=True), seen, {"gpu-a", "gpu-b", "gpu-c"})
+
+    assert [one.host.name for one in first.targets if one.enquiry.bench] == ["own"]
+    assert [(one.host.name, one.enquiry.bench) for one in again.targets] == [("gpu-a", True)]
 
 
 def test_the_concrete_inventory_has_what_was_found_written() -> None:
