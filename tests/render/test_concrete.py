@@ -1,13 +1,16 @@
 """The group written down as an inventory resolves to the same group."""
 
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 import pytest
 
 from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import Device, HostFacts
 from rlxdeploy.render.concrete import resolve_toml
+from rlxdeploy.render.render import render
 from rlxdeploy.resolve.resolve import resolve
+from tests.render.kit import inputs
 from tests.resolve.lab import CONTROLLER, GIB, load, machine, survey, three
 
 CARDS = [Device("cuda", "Card", 24 * GIB, ident=str(index)) for index in range(4)]
@@ -73,6 +76,20 @@ def test_the_concrete_inventory_resolves_to_the_same_group(
 
     assert essence(resolve(load(written), seen, CONTROLLER)) == essence(group)
     assert resolve_toml(resolve(load(written), seen, CONTROLLER), load(written)) == written
+
+
+@pytest.mark.parametrize("name", ["the local demo", "a star", "layers that were shared out"])
+def test_the_concrete_inventory_may_be_kept_in_another_file(name: str) -> None:
+    """All that it renders is byte for byte what runs already, so nothing restarts."""
+    text, machines = GROUPS[name]
+    given, seen = inputs(text), survey(*machines)
+    group = resolve(given.loaded, seen, CONTROLLER)
+    kept = load(resolve_toml(group, given.loaded))
+    kept = replace(kept, path=PurePosixPath("/lab/kept.toml"), shown="kept.toml")
+
+    again = render(resolve(kept, seen, CONTROLLER), replace(given, loaded=kept), 1)
+
+    assert again.hosts == render(group, given, 1).hosts
 
 
 def test_the_concrete_inventory_is_one_to_read() -> None:
