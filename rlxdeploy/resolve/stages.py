@@ -22,7 +22,8 @@ GB = 1e9
 _OF_ACCELERATOR = 0.85
 _HOST_BOUND = frozenset({CPU, "cuda"})
 
-_MEASURE = "measure with probe --bench --out FILE, and plan with --survey FILE"
+# Only `resolve` leads from measured speeds to an apply, which measures nobody.
+_MEASURE = "measure with probe --bench --out FILE, and apply what resolve --survey FILE writes"
 
 
 @dataclass(frozen=True, slots=True)
