@@ -21,8 +21,8 @@ from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.local import wait_until
 
-REVERT_S = 22
-TIMES = f"join_timeout = 20\nrevert_after = {REVERT_S}\n"
+REVERT_S = 40
+TIMES = f"join_timeout = 38\nrevert_after = {REVERT_S}\n"
 # After the timer a group has to stop and to form anew, on a machine that others use too.
 SETTLED_S = REVERT_S + 90.0
 
