@@ -7,7 +7,7 @@ from pathlib import Path
 # The packages that bring these are named in .ci/install-fleet.
 _PROGRAMS = (
     *("systemd-nspawn", "debootstrap", "ip", "iptables", "ip6tables", "ssh", "ssh-keygen"),
-    *("nsenter", "unshare", "setpriv"),
+    *("nsenter", "unshare", "setpriv", "sysctl", "pkill"),
 )
 _CAP_SYS_ADMIN = 21
 
