@@ -52,8 +52,9 @@ def parse(answers: Answers, ram_total: int) -> tuple[Device, ...]:
     if answer.status != 0:
         return _failed(answer)
     slices = _slices(answers.text(SLICES))
+    why = "nvidia-smi -L did not answer in time" if SLICES in answers.unanswered else ""
     rows = _rows(answer.text)
-    return tuple(device for row in rows for device in _devices(row, slices, ram_total))
+    return tuple(device for row in rows for device in _devices(row, slices, why, ram_total))
 
 
 def _asked(answers: Answers) -> bool:
@@ -95,15 +96,15 @@ def _rows(text: str) -> Iterator[dict[str, str]]:
 
 
 def _devices(
-    row: Mapping[str, str], slices: Mapping[str, list[Device]], ram_total: int
+    row: Mapping[str, str], slices: Mapping[str, list[Device]], why_none: str, ram_total: int
 ) -> Iterator[Device]:
     if "broken" in row:
         yield _broken(row["broken"])
         return
     index, name, memory = row["index"], row["name"], row["memory.total"]
     if row.get("mig.mode.current") == "Enabled":
-        found = slices.get(row["uuid"], [])
-        yield from found or [_broken("MIG is on and has no compute instance", name, index)]
+        lacking = _broken(why_none or "MIG is on and has no compute instance", name, index)
+        yield from slices.get(row["uuid"], [lacking])
     elif memory.isdigit():
         yield Device("cuda", name, int(memory) * _MIB, ident=index)
     elif _NOT_KNOWN.fullmatch(memory):

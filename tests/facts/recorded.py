@@ -31,4 +31,4 @@ def _case(path: Path) -> Case:
         )
         for name, answer in sidecar["answers"].items()
     }
-    return Case(path.stem, sidecar, Answers(given))
+    return Case(path.stem, sidecar, Answers(given, tuple(sidecar.get("unanswered", ()))))
