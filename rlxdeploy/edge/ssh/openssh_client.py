@@ -166,6 +166,8 @@ class OpenSshClient:
         if before:
             way = before.through("-W", _peer(hop))
             options["ProxyCommand"] = shlex.join(way).replace("%", "%%")
+            # As for ssh's own ProxyJump: `ssh -W` passes no descriptor.
+            options["ProxyUseFdpass"] = "no"
         written = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
         return ["ssh", "-M", "-N", "-S", str(socket), *written, *hop.arguments, "--", hop.alias]
 

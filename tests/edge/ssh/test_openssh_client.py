@@ -58,6 +58,7 @@ def test_hosts_behind_a_bastion_share_its_master(site: Site) -> None:
         inner = stack.enter_context(serving(inner_folder, site.authorized))
         site.trusting(gate, inner).configured(
             f"Host a b\n  HostName 127.0.0.1\n  Port {inner.port}\n  ProxyJump gate\n"
+            "  ProxyUseFdpass yes\n"
             f"Host gate\n  HostName 127.0.0.1\n  Port {gate.port}\n"
             "Host b\n  HostKeyAlias b\n"
         )
