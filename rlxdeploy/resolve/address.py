@@ -162,13 +162,13 @@ def _by_subnet(
     anchors: Mapping[str, list[Address]],
 ) -> dict[str, Settled]:
     shared = _shared(wanting, machines, found, anchors)
-    left = _preferred(shared, found)
+    left, which = _preferred(shared, found)
     if len(left) != 1:
         return dict.fromkeys(wanting, _undecided(left, found))
     (subnet,) = left
     why = f"in {subnet}, the one subnet that all {len(machines)} machines share"
     if len(shared) > 1:
-        why = f"in {subnet}, of {len(shared)} shared subnets the one of the default routes"
+        why = f"in {subnet}, of {len(shared)} shared subnets the {which}"
     return {name: _in_subnet(name, found[name], subnet, why) for name in wanting}
 
 
@@ -203,12 +203,16 @@ def _shared(
     return shared
 
 
-def _preferred(shared: set[Subnet], found: Found) -> set[Subnet]:
-    """Return what is left of several: those of the default routes, then IPv4 of two families."""
-    if len(shared) > 1:
-        shared = {one for one in shared if _is_routed(one, found)} or shared
-    fours = [one for one in shared if one.version == 4]  # noqa: PLR2004 - IPv4
-    return {*fours} if len(fours) == 1 else shared
+def _preferred(shared: set[Subnet], found: Found) -> tuple[set[Subnet], str]:
+    """Return what is left of several, and what sets one apart from the others.
+
+    Those of the default routes stay, and of two families on them IPv4.
+    """
+    routed = {one for one in shared if _is_routed(one, found)} or shared
+    fours = {one for one in routed if one.version == 4}  # noqa: PLR2004 - IPv4
+    left: set[Subnet] = {*fours} if len(fours) == 1 else routed
+    family = "IPv4 one" if left < routed else "one"
+    return left, family + (" of the default routes" if routed < shared else "")
 
 
 def _is_routed(subnet: Subnet, found: Found) -> bool:

@@ -82,7 +82,7 @@ CHOSEN = {
         BOTH,
         Rule(),
         ["10.0.0.1", "10.0.0.2"],
-        "on eth0 of a, in 10.0.0.0/24, of 3 shared subnets the one of the default routes",
+        "on eth0 of a, in 10.0.0.0/24, of 3 shared subnets the IPv4 one of the default routes",
     ),
     "an interface named": (
         TWO_LANS,
