@@ -17,6 +17,7 @@ from rlxdeploy.model.plan import Drift, RankRow
 from rlxdeploy.model.record import Record
 from rlxdeploy.model.scope import ALL, Member, Scope
 from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
+from rlxdeploy.model.vocabulary import Ready
 from rlxdeploy.plan.drift import drift
 
 MISSING = "missing"
@@ -84,6 +85,7 @@ class RankStatus:
 class Status:
     """A job's ranks in order, and the hosts that did not answer; *whole* if all ranks are meant.
 
+    *proven*: a rank that is ready has said that the group has formed, and does not just run.
     *drift* is what is not as the last apply left it.
     """
 
@@ -93,6 +95,7 @@ class Status:
     failed: Mapping[str, str]
     whole: bool = True
     drift: tuple[Drift, ...] = ()
+    proven: bool = True
 
     @property
     def deployed(self) -> bool:
@@ -179,6 +182,7 @@ def status_of(known: Known) -> Status:
         failed=known.survey.failed,
         whole=known.chosen is None,
         drift=drift({name: facts.job for name, facts in known.survey.hosts.items()}),
+        proven=known.loaded.inventory.job.effective_ready is Ready.NOTIFY,
     )
 
 

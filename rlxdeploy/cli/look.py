@@ -174,6 +174,7 @@ def status_document(seen: Status) -> dict[str, object]:
         "job": seen.job,
         "world": seen.world,
         "joined": seen.joined,
+        "proven": seen.proven,
         "ranks": [asdict(rank) for rank in seen.ranks],
         "drift": [asdict(one) for one in seen.drift],
         "failed": dict(seen.failed),
@@ -183,13 +184,14 @@ def status_document(seen: Status) -> dict[str, object]:
 def _summary(seen: Status) -> str:
     if not seen.ranks:
         return f"{seen.job}: not deployed"
+    word = "joined" if seen.proven else "started, joining not proven"
     if not seen.whole:
-        return f"{seen.job}: {seen.joined} of these {len(seen.ranks)} ranks joined"
+        return f"{seen.job}: {seen.joined} of these {len(seen.ranks)} ranks {word}"
     digests = {rank.digest for rank in seen.ranks if rank.digest}
     agreed = ", digests equal" if len(digests) == 1 and seen.joined == seen.world > 1 else ""
     finished = sum(rank.state == "inactive" and rank.exit_status == 0 for rank in seen.ranks)
     ended = f", {finished} finished" if finished else ""
-    return f"{seen.job}: {seen.joined} of {seen.world} ranks joined{agreed}{ended}"
+    return f"{seen.job}: {seen.joined} of {seen.world} ranks {word}{agreed}{ended}"
 
 
 def _lacking(screen: Screen, seen: Status, patience: float, *, finished: bool) -> None:

@@ -45,7 +45,7 @@ def status_lines(status: Status, width: int | None = None) -> Iterator[Text]:
     """
     if not status.ranks:
         return
-    rows = [_cells(rank) for rank in status.ranks]
+    rows = [_cells(rank, proven=status.proven) for rank in status.ranks]
     widths = [max(map(len, column)) for column in zip(TITLES, *rows, strict=True)]
     shown = _fitting(widths, width)
     yield _line([Text(TITLES[one]) for one in shown], [widths[one] for one in shown], "bold")
@@ -86,13 +86,13 @@ def _line(cells: Iterable[Text], widths: Sequence[int], style: str) -> Text:
     return line
 
 
-def _cells(rank: RankStatus) -> tuple[str, ...]:
+def _cells(rank: RankStatus, *, proven: bool) -> tuple[str, ...]:
     return (
         str(rank.rank),
         rank.host,
         rank.device or "-",
         _state(rank),
-        "yes" if rank.joined else "no",
+        ("yes" if proven else "not proven") if rank.joined else "no",
         span(rank.uptime) if rank.uptime else "-",
         str(rank.restarts),
         rank.epoch[:8] or "-",

@@ -48,6 +48,8 @@ def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterato
     yield from (Line(f"  {line}") for line in plan.why)
     if plan.preflight:
         yield Line("  every link between ranks is tried before anything is changed", Tone.QUIET)
+    if plan.join == "exec" and any(row.action in ("start", "restart") for row in plan.ranks):
+        yield Line("  the ranks will be started, joining not proven: ready is exec", Tone.QUIET)
     if plan.ranks:
         yield Line("")
         yield from _table(plan.ranks)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from rlxdeploy.facts.platform import MIN_SYSTEMD
+from rlxdeploy.facts.question import whole
 from rlxdeploy.model.host import Tree
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Placed
@@ -39,6 +41,7 @@ def place(
         for host, few in found.items()
     }
     _tell_of_all(places, report)
+    _tell_of_old_systemd(places, survey, report)
     return places
 
 
@@ -58,6 +61,19 @@ def _tell_of_all(placed: Mapping[str, Placed], report: Report) -> None:
     if rooted and job.user is None:
         what = f"the ranks run as root (on {', '.join(rooted)})"
         report.warning(("job", "user"), what, "write user, or log in as somebody else")
+
+
+def _tell_of_old_systemd(placed: Mapping[str, Placed], survey: Survey, report: Report) -> None:
+    """Say where auto would have taken systemd, had it been younger."""
+    if report.loaded.inventory.job.launch is not Launch.AUTO:
+        return
+    for name, one in placed.items():
+        platform = survey.hosts[name].platform
+        old = platform.init == "systemd" and whole(platform.systemd) < MIN_SYSTEMD
+        if old and one.launch == Launch.PROCESS:
+            what = f"systemd {platform.systemd or 'of no known version'} on {name} is older than"
+            remedy = "upgrade it; until then process launch is taken"
+            report.notice(("job", "launch"), f"{what} {MIN_SYSTEMD}", remedy)
 
 
 def placed(

@@ -57,9 +57,15 @@ def test_a_program_that_connects_joins_and_its_end_is_waited_for(desk: Desk) -> 
 def test_a_program_without_words_is_started_and_no_more_is_claimed(desk: Desk) -> None:
     """For exec it is alive for five seconds that counts, and the output says how little."""
     program(desk, '["sh", "-c", "echo up; exec sleep 600"]')
+    planned = desk.good("plan")
     applied = desk.good("apply", "--yes")
+    status = desk.good("status")
 
+    assert "started, joining not proven" in planned.out
     assert "2 of 2 ranks started, joining not proven" in applied.out
+    assert "2 of 2 ranks started, joining not proven" in status.out
+    assert status.out.count("  not proven  ") == len(("rank 0", "rank 1"))
+    assert desk.good("status", "--json").document["proven"] is False
     assert "Nothing to change." in desk.good("plan").out
 
 

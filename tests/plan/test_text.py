@@ -53,6 +53,15 @@ def test_a_change_shows_its_diff_in_the_tones_of_a_diff() -> None:
     assert any("rank 2's inputs changed" in line.text for line in short)
 
 
+def test_a_plan_promises_no_joining_that_nobody_will_prove() -> None:
+    """Of a program without words only the start will be seen, and the plan says so beforehand."""
+    quiet = "  the ranks will be started, joining not proven: ready is exec"
+    plan = first(World())
+
+    assert quiet in [line.text for line in plan_lines(replace(plan, join="exec"))]
+    assert quiet not in [line.text for line in plan_lines(plan)]
+
+
 def test_an_empty_plan_says_so() -> None:
     """Nothing to change is a sentence, not an empty page."""
     up = settled(first(World()), World().render(1), bare(World()))

@@ -173,3 +173,14 @@ def test_what_will_probably_not_do_is_warned_of(
 
     warnings = [str(one) for one in group.notices if one.severity is Severity.WARNING]
     assert any(message in one for one in warnings), warnings
+
+
+def test_a_systemd_that_is_too_old_is_named_where_process_takes_its_place() -> None:
+    """Nobody wrote process: the plan says why the ranks will not survive a reboot."""
+    old = machine(systemd="241", launches=("process",))
+    young = machine(launches=("process",))
+    said = "systemd 241 on local is older than 245; upgrade it; until then process launch is taken"
+
+    assert any(said in str(one) for one in settle("[[node]]\n", old).notices)
+    for text, facts in (('[job]\nlaunch = "process"\n[[node]]\n', old), ("[[node]]\n", young)):
+        assert not any("older" in str(one) for one in settle(text, facts).notices)
