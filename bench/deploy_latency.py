@@ -56,9 +56,7 @@ def latency(group: Group) -> str:
                 f"| {len(hosts)} | {name} | {cost.trips[which]} | {near:.2f} | {far:.2f} |"
                 f" {grown:.0f} |"
             )
-    head = (
-        f"| hosts | rlxdeploy | round trips | near, s | + {ROUND_TRIP_MS} ms, s | grown by |"
-    )
+    head = f"| hosts | rlxdeploy | round trips | near, s | + {ROUND_TRIP_MS} ms, s | grown by |"
     return "\n".join([head, "|---:|---|---:|---:|---:|---:|", *rows])
 
 
