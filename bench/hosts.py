@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.table import Case, Done, Timing
 from tests.fleet.harness.fleet import running_fleet
 from tests.fleet.harness.host import Host
+from tests.fleet.harness.spec import HostSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = "/opt/bench"
@@ -20,7 +21,7 @@ HOME = "/opt/bench"
 _CARRIED = ("__init__.py", "limit.py", "ours.py", "pair.py", "turns.py")
 _LIMIT_S = 300.0
 _ABOUT = (
-    "Two systems in network namespaces of their own, a bridge and two veth pairs between them; "
+    "Two Debian 12 in network namespaces of their own, a bridge and two veth pairs between them; "
     "the machine's own congestion control for all. `ours` is the native wire."
 )
 
@@ -28,7 +29,7 @@ _ABOUT = (
 def two_hosts(cases: Sequence[Case], rounds: int) -> Done:
     """Measure both wires, a rank on each host."""
     with running_fleet(lambda line: print(line, file=sys.stderr)) as fleet:
-        hosts = fleet.hosts(2)
+        hosts = fleet.hosts(HostSpec(), HostSpec())
         key = secrets.token_hex(32)
         for host in hosts:
             _furnish(host, key)

@@ -11,6 +11,7 @@ import json
 import random
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional
 
@@ -206,10 +207,8 @@ def main(seed: int, calls: int, most: int) -> None:
     """
     chance = random.Random(seed)  # noqa: S311 - a test's dice, and the same ones on every rank
     with Node.from_env().connect() as group:
-        for op in sorted(OPS):
-            for dtype in ("<f8", "bf16"):
-                biggest = Call(op, most // 8, dtype, ReduceKind.SUM, group.world - 1)
-                OPS[op](group, biggest)
+        for op, dtype, root in product(sorted(OPS), ("<f8", "bf16"), (0, group.world - 1)):
+            OPS[op](group, Call(op, most // 8, dtype, ReduceKind.SUM, root))
         before, start = held(), time.monotonic()
         for _ in range(calls):
             call = draw(chance, group.world, most)
