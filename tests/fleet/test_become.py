@@ -110,7 +110,7 @@ def test_a_password_makes_a_user_root_through_a_jobs_life(fleet: Fleet, three: l
     planned = typed(desk, "plan", "--out", str(desk.folder / "plan.json"))
     assert planned.stdout.count("  systemd  ") == len(three)
     applied = typed(desk, "apply", "--yes")
-    seen = [watcher.communicate(timeout=20)[0] for watcher in watching]
+    seen = [watcher.communicate(timeout=60)[0] for watcher in watching]
 
     assert "asked: 3 of 3 ranks joined" in applied.stdout
     assert "Nothing to change." in typed(desk, "apply", "--yes").stdout
@@ -121,7 +121,7 @@ def test_a_password_makes_a_user_root_through_a_jobs_life(fleet: Fleet, three: l
     assert "asked: 3 of 3 ranks joined, digests equal" in status.stdout
     assert typed(desk, "logs").stdout.count("joined as rank") >= len(three)
     typed(desk, "restart")
-    held = [host.exec(("sh", "-c", _HELD)).stdout for host in three]
+    held = [host.exec(("sh", "-c", _HELD), timeout=90).stdout for host in three]
     release = desk.ranks()[0]["release"]
     files = [path for path in Path(fleet.home).rglob("*") if path.is_file()]
     needles = (NEEDLE.encode(), TOKEN.encode())
