@@ -1,5 +1,6 @@
 """The OpenSSH client behind the same sessions, and when it is taken."""
 
+import base64
 import os
 import signal
 import subprocess
@@ -171,8 +172,28 @@ NEEDS = {
         "Ciphers chacha20-poly1305@openssh.com",
         ("ciphers chacha20-poly1305@openssh.com",),
     ),
+    "key exchanges that fabric lacks": (
+        "KexAlgorithms sntrup761x25519-sha512@openssh.com",
+        ("kexalgorithms sntrup761x25519-sha512@openssh.com",),
+    ),
+    "a command that knows hosts": ("KnownHostsCommand /bin/k", ("knownhostscommand",)),
+    "host keys from the DNS": ("VerifyHostKeyDNS yes", ("verifyhostkeydns",)),
+    "an interface to leave by": ("BindInterface lo", ("bindinterface",)),
+    "a descriptor from the command": (
+        "ProxyCommand /bin/p\n  ProxyUseFdpass yes",
+        ("proxyusefdpass",),
+    ),
+    "a token that only ssh can tell": ("IdentityFile /keys/%C", ("the token %C",)),
     "GSSAPI without a ticket": ("GSSAPIAuthentication yes", ()),
+    "a security key": ("IdentityFile {folder}/sk", ("a security key",)),
 }
+
+
+def security_key(path: Path) -> None:
+    """Write the public part of a key that lives in a token, which no machine can make."""
+    kind = b"sk-ssh-ed25519@openssh.com"
+    blob = b"".join(len(part).to_bytes(4, "big") + part for part in (kind, bytes(32), b"ssh:"))
+    path.write_text(f"{kind.decode()} {base64.b64encode(blob).decode()}\n")
 
 
 @pytest.mark.parametrize(("config", "expected"), NEEDS.values(), ids=NEEDS.keys())
@@ -181,10 +202,25 @@ def test_what_fabric_cannot_do_is_named(
 ) -> None:
     """Each thing that paramiko lacks is a reason, and nothing else is."""
     monkeypatch.setenv("KRB5CCNAME", str(site.folder / "none-such"))
-    site.trusting().configured(f"Host target\n  {config}\n" if config else "")
+    security_key(site.folder / "sk.pub")
+    written = config.format(folder=site.folder)
+    site.trusting().configured(f"Host target\n  {written}\n" if config else "")
     (hop,) = resolve("target", "target", Overrides(config=str(site.config)), soon())
 
     assert tuple(reasons(hop, KnownHosts())) == expected
+
+
+def test_a_kerberos_ticket_is_a_reason_where_it_may_be_used(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With GSSAPI on and a ticket there, ssh would log in by it."""
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{site.key}")
+    site.trusting().configured("Host target\n  GSSAPIAuthentication yes\n")
+    (hop,) = resolve("target", "target", Overrides(config=str(site.config)), soon())
+
+    assert tuple(reasons(hop, KnownHosts())) == (
+        "gssapiauthentication, and there is a Kerberos ticket",
+    )
 
 
 def test_a_silent_server_costs_the_timeout(site: Site, tmp_path: Path) -> None:
