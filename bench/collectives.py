@@ -18,12 +18,14 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.hosts import two_hosts
 from bench.table import Case, Done, Timing, section
+from tests.fleet.harness.local import FleetError
 from tests.fleet.harness.needs import unmet_need
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,15 +74,20 @@ class Unfinished(Exception):
     """A run failed twice, or stood still."""
 
 
-def measure(ranks: Sequence[int], *, quick: bool) -> str:
-    """Measure everything and return it as a section of the document; Unfinished if a run fails."""
+def measure(ranks: Sequence[int], *, quick: bool) -> tuple[str, list[str]]:
+    """Measure everything; return it as a section of the document, and what failed twice."""
     cases, rounds = (QUICK, 3) if quick else (FULL, 9)
     runs = [run for count in ranks for run in _runs(count, cases)] + _more(ranks)
-    done = [_twice(run, rounds) for run in runs]
+    deeds = [partial(_carry_out, run, rounds) for run in runs]
     if not unmet_need():
-        print("two hosts …", file=sys.stderr, flush=True)
-        done.append(two_hosts(QUICK, rounds))
-    return section(_machine(), "python -m bench --write" + " --quick" * quick, done)
+        deeds.append(partial(_two_hosts, rounds))
+    done, failed = [], []
+    for deed in deeds:
+        try:
+            done.append(_twice(deed))
+        except Unfinished as error:
+            failed.append(str(error))
+    return section(_machine(), "python -m bench --write" + " --quick" * quick, done), failed
 
 
 def _runs(ranks: int, cases: Sequence[Case]) -> list[Run]:
@@ -112,13 +119,21 @@ _THREAD = (
 )
 
 
-def _twice(run: Run, rounds: int) -> Done:
-    """Carry out *run*, a second time where the first does not end well."""
+def _twice(deed: Callable[[], Done]) -> Done:
+    """Carry out a run, a second time where the first does not end well."""
     try:
-        return _carry_out(run, rounds)
+        return deed()
     except Unfinished as failed:
         print(f"{failed}; once more", file=sys.stderr, flush=True)
-        return _carry_out(run, rounds)
+        return deed()
+
+
+def _two_hosts(rounds: int) -> Done:
+    print("two hosts …", file=sys.stderr, flush=True)
+    try:
+        return two_hosts(QUICK, rounds)
+    except FleetError as failed:
+        raise Unfinished(f"two hosts: {failed}") from failed
 
 
 def _carry_out(run: Run, rounds: int) -> Done:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = "/opt/bench"
 # What bench.pair imports, and nothing that the hosts have not.
 _CARRIED = ("__init__.py", "limit.py", "ours.py", "pair.py", "turns.py")
+_WIRES = ("ours", "rlx")
 _LIMIT_S = 300.0
 _ABOUT = (
     "Two Debian 12 in network namespaces of their own, a bridge and two veth pairs between them; "
@@ -33,9 +34,8 @@ def two_hosts(cases: Sequence[Case], rounds: int) -> Done:
         key = secrets.token_hex(32)
         for host in hosts:
             _furnish(host, key)
-        task = json.dumps(
-            [[host.address for host in hosts], [list(case) for case in cases], rounds]
-        )
+        addresses = [host.address for host in hosts]
+        task = json.dumps([_WIRES, addresses, [list(case) for case in cases], rounds])
         with ThreadPoolExecutor() as pool:
             first, _ = list(pool.map(lambda rank: _rank(hosts[rank], rank, task), range(2)))
     read = json.loads(first)
