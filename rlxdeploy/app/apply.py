@@ -317,12 +317,14 @@ def _record(planned: Planned, before: Record | None) -> Record:
     plan = planned.plan
     silent = planned.compiled.survey.failed
     kept = (one for one in (before.hosts if before else ()) if one.host.name in silent)
+    found = {one.ssh: replace(one, ranks=()) for one in planned.compiled.loaded.found.values()}
     hosts = tuple(
         HostRecord(
             part.host,
             part.tree,
             part.launch,
             tuple(seat.rank for seat in planned.compiled.resolution.on(name)),
+            found.get(name),
         )
         for name, part in plan.hosts.items()
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
 
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Doing, Say
@@ -17,9 +16,11 @@ from rlxdeploy.model.cidr import parse_cidr
 from rlxdeploy.model.found import Found
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.loaded import Loaded
+from rlxdeploy.model.record import HostRecord
 from rlxdeploy.model.survey import Interface, Network
 from rlxdeploy.resolve.aliases import alias_of, port_to_dial
 from rlxdeploy.resolve.entries import CONTROLLER
+from rlxdeploy.resolve.recall import address_order, missed, recalled, remembered
 from rlxdeploy.resolve.sift import Sifted, excluded, names_excluded, sifted
 
 _HERE = Host(CONTROLLER)
@@ -33,10 +34,12 @@ class SearchInterrupted(KeyboardInterrupt):
     """Ctrl-C during the search; the message says what was found so far."""
 
 
-def discover(loaded: Loaded, lab: Lab, say: Say) -> Sifted:
+def discover(loaded: Loaded, lab: Lab, say: Say, recorded: Iterable[HostRecord] = ()) -> Sifted:
     """Return the found hosts to survey, in the order in which they become nodes.
 
-    Raises HostError where this machine cannot search, and SearchInterrupted.
+    Those of *recorded*, the hosts of the last apply, that `[discover]` still means are among them
+    whether they answer this time or not.  Raises HostError where this machine cannot search, and
+    SearchInterrupted.
     """
     wanted = loaded.inventory.discover
     search = _Search(loaded, lab, say)
@@ -48,8 +51,10 @@ def discover(loaded: Loaded, lab: Lab, say: Say) -> Sifted:
             search.scan(wanted.subnet, here, without.subnets)
         if wanted.mdns:
             search.browse(here)
-    result = sifted(loaded, search.found, without)
-    return Sifted(result.found, [*search.notices, *result.notices])
+    known = remembered(loaded, recorded, without)
+    result = sifted(loaded, recalled(search.found, known), without)
+    silent = missed(loaded, search.found, result.found)
+    return Sifted(result.found, [*search.notices, *result.notices, *silent])
 
 
 @dataclass(slots=True)
@@ -91,7 +96,7 @@ class _Search:
         for name, why in failed.items():
             self._tell_of("mdns", f"{name} could not be asked by mDNS: {why}", Severity.WARNING)
         asked = tuple(one for one in asked if one.name not in failed)
-        for address in sorted(heard.hosts, key=_order):
+        for address in sorted(heard.hosts, key=address_order):
             one = heard.hosts[address]
             # Who announces another service says nothing of SSH.
             port = (one.port if one.service == SSH else 0) or self._usual
@@ -173,8 +178,3 @@ def _strangeness(one: Announced, asked: Iterable[Interface]) -> str:
         return f"it did not tell its address on {one.interface} in time; a longer browse_s may help"
     heard_on = [link for link in asked if link.name == one.interface]
     return f"it announces {', '.join(one.addresses)}, and was heard on {named(heard_on)}"
-
-
-def _order(address: str) -> tuple[int, int]:
-    parsed = ip_address(address)
-    return parsed.version, int(parsed)

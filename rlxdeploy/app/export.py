@@ -16,6 +16,7 @@ from rlxdeploy.model.codec import dump_survey
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.render.concrete import resolve_toml
 from rlxdeploy.resolve.machines import in_file_order, merged
+from rlxdeploy.resolve.recall import is_missed
 from rlxdeploy.resolve.workers import as_workers
 
 
@@ -29,8 +30,8 @@ class Probed:
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """The written hosts that did not answer; found ones are among the notices."""
-        found = {one.ssh for one in self.survey.found}
+        """The hosts that did not answer and are missed; other found ones are in the notices."""
+        found = {one.ssh for one in self.survey.found if not is_missed(one, self.survey)}
         return {name: why for name, why in self.survey.failed.items() if name not in found}
 
 

@@ -81,12 +81,14 @@ def _record(wanted: Rollback) -> None:
     plan, record = wanted.plan, wanted.known.record
     if record is None or wanted.at_once:
         return
+    found = {one.host.name: one.found for one in record.hosts}
     hosts = tuple(
         HostRecord(
             part.host,
             part.tree,
             part.launch,
             tuple(row.rank for row in plan.ranks if row.host == name),
+            found.get(name),
         )
         for name, part in plan.hosts.items()
         if not part.confirm

@@ -76,9 +76,10 @@ def _workers(text: str, saved: Path | None) -> Mapping[str, NodeCaps] | None:
 
 def _asked(loaded: Loaded, lab: Lab, say: Say, extra: Extra) -> Survey:
     """Search, and ask everybody; found hosts first without sudo, then those that will be nodes."""
-    search = Sifted() if loaded.inventory.discover.is_empty else discover(loaded, lab, say)
+    recorded, wanted = _recorded(loaded), loaded.inventory.discover
+    search = Sifted() if wanted.is_empty else discover(loaded, lab, say, recorded)
     whole = with_nodes(loaded, search.found)
-    strangers = {one.ssh for one in search.found} - {one.host.name for one in _recorded(loaded)}
+    strangers = {one.ssh for one in search.found} - {one.host.name for one in recorded}
     first = ask(gently(whom(whole, lab, extra), strangers), lab, say)
     names = (*names_to_look_up(whole), *names_excluded(loaded))
     survey = replace(
@@ -138,6 +139,7 @@ def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
     """Survey every target; one that does not answer is in `failed` with its reason."""
     names = tuple(target.host.name for target in whom.targets)
     say(Doing("survey", 0, len(names), names))
+    lab.expect(target.host for target in whom.targets)
     limits = lab.limits
     if any(target.enquiry.bench for target in whom.targets):
         limits = replace(limits, patience=_MEASURING)

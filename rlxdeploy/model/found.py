@@ -8,13 +8,14 @@ class Found:
     """*ssh* is what to dial, *by* the key of `[discover]` that led to it.
 
     *address* is the numeric address at which it answered, "" where only an alias is known; *said*
-    is the name under which it announces itself.
+    is the name under which it announces itself.  *ranks* are those that the last apply gave it.
     """
 
     ssh: str
     by: str
     address: str = ""
     said: str = ""
+    ranks: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.ssh} ({self.said})" if self.said else self.ssh

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rlxdeploy.model.found import Found
 from rlxdeploy.model.host import Host, Tree
 from rlxdeploy.model.plan import RankRow
 
@@ -10,12 +11,16 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """One host that an apply touched: how to reach it and where the files lie."""
+    """One host that an apply touched: how to reach it and where the files lie.
+
+    *found* tells how it was found, None where it was written.
+    """
 
     host: Host
     tree: Tree
     launch: str
     ranks: tuple[int, ...]
+    found: Found | None = None
 
 
 @dataclass(frozen=True, slots=True)

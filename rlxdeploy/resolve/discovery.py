@@ -2,7 +2,8 @@
 
 Hand-written nodes stand first and stay as they are.  Found hosts follow in the order in which they
 were found, except those that are excluded, are a written node already, or do not let us in; each of
-these is told, and none is an error.
+these is told, and none is an error.  One that has ranks since the last apply is a member of the
+group: if it does not let us in, it is missed as a written one is.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -17,6 +18,7 @@ from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.model.targets import Targets
 from rlxdeploy.resolve.devices import CPU
 from rlxdeploy.resolve.machines import in_file_order, is_made, merged
+from rlxdeploy.resolve.recall import is_missed
 from rlxdeploy.resolve.sift import Excluded, told, unasked_address
 
 # Keys of `[discover]` that a found node has as its own.
@@ -40,13 +42,14 @@ def with_nodes(loaded: Loaded, found: Iterable[Found]) -> Loaded:
 def settled(loaded: Loaded, survey: Survey, without: Excluded) -> Loaded:
     """Return the inventory with a node for each found host that is to be one.
 
-    What is said of the search, and of each host that is not taken, is among its notices.
+    What is said of the search, and of each host that is not taken, is among its notices.  A host
+    with ranks that does not answer is a node all the same, unless another machine has its ranks.
     """
     whole = with_nodes(loaded, survey.found)
     same = merged(in_file_order(survey, whole))
     taken, notices = [], []
     for one in survey.found:
-        if not loaded.inventory.discover.probe:
+        if not loaded.inventory.discover.probe or is_missed(one, survey):
             taken.append(one)
         elif (facts := survey.hosts.get(one.ssh)) is None:
             why = survey.failed.get(one.ssh, "not surveyed")

@@ -1,6 +1,6 @@
 """Who takes part: which nodes have ranks, on which machines, under which numbers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rlxdeploy.errors import Severity, Unreachable, Untrusted
@@ -17,6 +17,9 @@ from rlxdeploy.resolve.report import Report
 
 # Beyond it a mesh forms slowly, holds more sockets than most processes may, and fills PEERS.
 LARGE_MESH = 256
+
+# What a person may not expect of a host that nobody wrote.
+_MEMBER = "it has ranks since the last apply: write it in exclude to let it go"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +136,17 @@ def _present(cast: list[Entry], survey: Survey, report: Report, most: float) -> 
     hosts = {one.host.name: survey.failed.get(one.host.name, "not surveyed") for one in silent}
     if len(hosts) > most and (enough is None or active < enough):
         count = f"{len(hosts)} of {len({one.host.name for one in wanted})} hosts failed"
-        raise ExceptionGroup(count, [_silent(host, why, survey) for host, why in hosts.items()])
+        found = {one.host.name for one in silent if one.index in report.loaded.found}
+        raise ExceptionGroup(count, [_silent(host, survey, found) for host in hosts])
     for entry in silent:
         report.warning(entry.key(), f"{entry.name} is left out: {hosts[entry.host.name]}")
     return present
 
 
-def _silent(host: str, why: str, survey: Survey) -> Unreachable:
+def _silent(host: str, survey: Survey, found: Collection[str]) -> Unreachable:
     kind = Untrusted if host in survey.untrusted else Unreachable
-    return kind(host, "survey", why)
+    why = survey.failed.get(host, "not surveyed")
+    return kind(host, "survey", why, _MEMBER if host in found else "")
 
 
 def _machine(entry: Entry, survey: Survey, same: Mapping[str, str], controller: Controller) -> str:

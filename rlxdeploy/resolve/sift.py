@@ -50,14 +50,14 @@ def excluded(loaded: Loaded, names: Mapping[str, tuple[str, ...]]) -> Excluded:
     subnets = [parse_cidr(text).network for text in texts if "/" in text]
     hosts = {parse_host(text) for text in texts if "/" not in text}
     known = [address for name in hosts for address in (name, *names.get(name, ()))]
-    alone = [ip_network(address) for address in known if _is_address(address)]
+    alone = [ip_network(address) for address in known if is_address(address)]
     return Excluded((*subnets, *alone), frozenset(hosts))
 
 
 def names_excluded(loaded: Loaded) -> tuple[str, ...]:
     """Return the host names in `exclude`, whose addresses `excluded` wants to know."""
     texts = loaded.inventory.discover.exclude
-    return tuple(text for text in texts if "/" not in text and not _is_address(text))
+    return tuple(text for text in texts if "/" not in text and not is_address(text))
 
 
 def sifted(loaded: Loaded, found: Iterable[Found], without: Excluded) -> Sifted:
@@ -140,7 +140,8 @@ def _keys_of(node: Node) -> Iterator[_Key]:
             yield "unasked", host
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Tell whether *text* is a numeric address."""
     try:
         ip_address(text)
     except ValueError:

@@ -171,6 +171,28 @@ def test_what_was_found_is_applied_and_stays(mixture: Mixture) -> None:
     assert [standing(host) for host in taken] == stood
 
 
+def test_a_search_that_misses_a_member_does_not_let_it_go(mixture: Mixture) -> None:
+    """One that is no longer announced stays; one that does not answer stops the plan by name."""
+    desk, hosts = mixture.desk, mixture.hosts
+    loud, lost = hosts["loud1"], hosts["plain1"]
+    loud.exec(("systemctl", "stop", "avahi-daemon.socket", "avahi-daemon.service"))
+    lost.firewall("REJECT", port=22, source="10.77.0.1")
+    try:
+        refused = desk.run("plan", code=4).stderr
+        smaller = desk.run("plan", "--skip-unreachable").stdout.splitlines()
+    finally:
+        lost.open_firewall()
+        loud.exec(("systemctl", "start", "avahi-daemon.service"))
+
+    assert f"{lost.address}: survey: " in refused
+    assert "it has ranks since the last apply" in refused
+    assert smaller[0] == f"found: 11 ranks in a mesh on 11 hosts, without {lost.address}"
+    rows = [line.split() for line in smaller if line[2:3].isdigit()]
+    assert sorted(row[2] for row in rows) == sorted({*mixture.members} - {lost.address})
+    (told,) = (line for line in smaller if "not found this time, and asked all the same" in line)
+    assert loud.address in told
+
+
 def test_resolve_writes_the_inventory_one_would_have_written(mixture: Mixture) -> None:
     """Each node by hand, no search; planned from that file the group is the same."""
     desk = mixture.desk

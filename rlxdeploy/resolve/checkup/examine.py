@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rlxdeploy.errors import Severity
 from rlxdeploy.model.checkup import Ailment, Checkup
+from rlxdeploy.model.found import Found
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.resolve.checkup import hosts, means, wiring
@@ -46,12 +47,17 @@ def _of(one: Patient) -> Iterator[Ailment]:
 
 
 def _aliases(loaded: Loaded) -> Mapping[str, str | None]:
-    """Return the hosts that the inventory itself writes, each with what `ssh` is told."""
+    """Return the hosts that a plan cannot do without, each with what `ssh` is told."""
     return {
         entry.host.name: entry.host.ssh
         for entry in entries(loaded)
-        if entry.node.managed and entry.index not in loaded.found
+        if entry.node.managed and _is_member(loaded.found.get(entry.index))
     }
+
+
+def _is_member(found: Found | None) -> bool:
+    """Tell whether a node is written, or has ranks since the last apply."""
+    return found is None or bool(found.ranks)
 
 
 def _patients(loaded: Loaded, survey: Survey, asked: Asked, interpreter: str) -> Iterator[Patient]:
