@@ -329,4 +329,7 @@ def _record(planned: Planned, before: Record | None) -> Record:
         for name, part in plan.hosts.items()
     )
     hosts += tuple(one for one in kept if one.host.name not in plan.hosts)
-    return Record(plan.deployment, plan.job, plan.release, plan.generation, hosts, plan.ranks)
+    former = before.behind(plan.release) if before else {}
+    return Record(
+        plan.deployment, plan.job, plan.release, plan.generation, hosts, plan.ranks, former
+    )

@@ -46,21 +46,24 @@ def rolling_back(
         silent = [Unreachable(name, "survey", why) for name, why in known.survey.failed.items()]
         raise ExceptionGroup("all hosts go back, or none", silent)
     order = order_for(known.loaded, known.survey, join_timeout=join_timeout)
-    rows = known.record.ranks if known.record else ()
+    now = known.record.ranks if known.record else ()
     plan = plan_rollback(
         sites(known.loaded, known.survey),
         known.survey,
         order,
         release,
-        unmanaged=frozenset(row.rank for row in rows if not row.managed),
+        unmanaged=frozenset(row.rank for row in now if not row.managed),
     )
-    known_rows = {(row.rank, row.host): row for row in rows}
-    return Rollback(known, replace(plan, ranks=tuple(_as_known(r, known_rows) for r in plan.ranks)))
+    rows = known.record.rows_of(plan.release) if known.record else ()
+    then = {(row.rank, row.host): row for row in rows}
+    return Rollback(known, replace(plan, ranks=tuple(_as_then(row, then) for row in plan.ranks)))
 
 
-def _as_known(row: RankRow, known: dict[tuple[int, str], RankRow]) -> RankRow:
-    was = known.get((row.rank, row.host))
-    return replace(row, device=was.device, address=was.address) if was else row
+def _as_then(row: RankRow, then: dict[tuple[int, str], RankRow]) -> RankRow:
+    was = then.get((row.rank, row.host))
+    if was is None:
+        return row
+    return replace(row, node=was.node, device=was.device, address=was.address)
 
 
 def roll_back(wanted: Rollback, lab: Lab, say: Say, run: Run) -> Applied:
@@ -101,5 +104,6 @@ def _record(wanted: Rollback) -> None:
         generation=max(record.generation, plan.generation),
         hosts=hosts,
         ranks=rows,
+        former=record.behind(plan.release),
     )
     write_record(wanted.path, fresh)

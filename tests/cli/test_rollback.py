@@ -16,14 +16,23 @@ dest = "{dest}"
 
 
 def applied(desk: Desk, number: int) -> str:
-    """Apply a release of that number, with a file outside of its folder; return its id."""
+    """Apply a release of that number, with ports and a file outside of its own; return its id."""
     outside = desk.folder / "outside"
     outside.mkdir(exist_ok=True)
     (desk.lab / "note.txt").write_text(f"note {number}\n")
     files = FILE.format(dest=f"note{number}.txt")
-    desk.pair(job=f"workdir = \"{outside}\"\nenv = {{ NUMBER = '{number}' }}\n{files}")
+    path = desk.pair(job=f"workdir = \"{outside}\"\nenv = {{ NUMBER = '{number}' }}\n{files}")
+    path.write_text(path.read_text().replace(":29500", f":{first_port(number)}"))
     release: str = desk.good("apply", "--yes", "--json").document["release"]
     return release
+
+
+def first_port(number: int) -> int:
+    return 29500 + 10 * number
+
+
+def ports(ranks: list[dict[str, str]]) -> list[int]:
+    return [int(rank["address"].rpartition(":")[2]) for rank in ranks]
 
 
 def stands(desk: Desk) -> tuple[set[str], set[bool], list[str]]:
@@ -34,20 +43,23 @@ def stands(desk: Desk) -> tuple[set[str], set[bool], list[str]]:
 
 
 def test_a_rollback_goes_to_the_release_before_and_to_any_that_is_kept(desk: Desk) -> None:
-    """Ranks, release and files outside of it are those of then; a plan says what will be done."""
+    """Ranks, addresses, release and files outside of it are those of then, as the plan says."""
     first, second, third = (applied(desk, number) for number in (1, 2, 3))
     assert stands(desk) == ({third}, {True}, ["note3.txt"])
 
     done = desk.good("rollback", "--yes")
     assert f"back to release {second}" in done.out
     assert "2 of 2 ranks joined" in done.out
+    assert f"{desk.host}:{first_port(2)} " in done.out
     assert stands(desk) == ({second}, {True}, ["note2.txt"])
+    assert ports(desk.status()["ranks"]) == [first_port(2), first_port(2) + 1]
 
     assert desk.good("rollback", first, "--yes", "--json").document["joined"] is True
     assert stands(desk) == ({first}, {True}, ["note1.txt"])
     again = json.loads(desk.good("plan", "--json").out)["generation"]
     assert again == 4, "never again one that has been"
-    desk.good("apply", "--yes")
+    forward = desk.good("apply", "--yes").out
+    assert "every link between ranks is tried" in forward, "PEERS change with the release"
     assert stands(desk)[1:] == ({True}, ["note3.txt"])
     desk.good("destroy", "--yes")
     assert not list((desk.folder / "outside").iterdir())
