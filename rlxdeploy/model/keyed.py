@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from rlxdeploy.model.survey import FileSeen, HostFacts, Survey
 
+# What people see of a secret content begins so.
+UNREADABLE = "secret:"
 _MARK = "keyed"
 _ID_DIGITS = 8
 _SHOWN_DIGITS = 12
@@ -37,7 +39,7 @@ def key_id(key: bytes) -> str:
 
 def shown(digest: str, key: bytes) -> str:
     """Return what people see of the secret content with this *digest*, keyed already or not."""
-    return f"secret:{keyed(digest, key).rpartition(':')[2][:_SHOWN_DIGITS]}"
+    return f"{UNREADABLE}{keyed(digest, key).rpartition(':')[2][:_SHOWN_DIGITS]}"
 
 
 def shown_value(value: str, key: bytes) -> str:

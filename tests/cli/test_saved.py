@@ -35,18 +35,49 @@ def test_a_saved_plan_holds_no_content(desk: Desk) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_saved_plan_is_stale_once_the_inventory_has_moved(desk: Desk) -> None:
-    """Exit 6 names the difference, and nothing is changed on any host."""
-    desk.pair()
-    saved(desk)
-    desk.pair(job='env = { COLOUR = "blue" }')
-    before = desk.files()
+NOTE = """\
+env = { COLOUR = "red" }
+[[job.files]]
+source = "note.txt"
+dest = "note.txt"
+"""
 
-    refused = desk.run("apply", "plan.json", "--yes")
 
-    assert refused.code == STALE
-    assert "release: " in refused.err
-    assert desk.files() == before
+def edit_inventory(desk: Desk) -> None:
+    desk.pair(job=NOTE.replace("red", "blue"))
+
+
+def edit_source(desk: Desk) -> None:
+    (desk.lab / "note.txt").write_text("another\n")
+
+
+def edit_host(desk: Desk) -> None:
+    (desk.data / "rlx/demo/current/note.txt").write_text("by hand\n")
+
+
+MOVES = {
+    "the inventory": (edit_inventory, "release: "),
+    "a source file": (edit_source, "release: "),
+    "a file on a host": (edit_host, "note.txt has been changed; apply puts it back"),
+}
+
+
+def test_a_saved_plan_is_stale_once_what_it_rests_on_has_moved(desk: Desk) -> None:
+    """Exit 6 names the difference each time, and nothing is changed on any host."""
+    (desk.lab / "note.txt").write_text("one\n")
+    desk.pair(job=NOTE.replace("red", "green"))
+    desk.good("apply", "--yes")
+    for what, (move, said) in MOVES.items():
+        (desk.lab / "note.txt").write_text("two\n")
+        desk.pair(job=NOTE)
+        saved(desk)
+        move(desk)
+        before = desk.files()
+        refused = desk.run("apply", "plan.json", "--yes")
+
+        assert refused.code == STALE, what
+        assert said in refused.err, what
+        assert desk.files() == before, what
 
 
 def test_a_saved_plan_is_stale_once_it_has_been_carried_out(desk: Desk) -> None:

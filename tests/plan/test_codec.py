@@ -7,10 +7,12 @@ import pytest
 
 from rlxdeploy.errors import InventoryError
 from rlxdeploy.model.plan import Plan
+from rlxdeploy.model.stray import How, Stray
 from rlxdeploy.plan.codec import dump_plan, load_plan, moved
 from rlxdeploy.plan.make import make_plan
+from rlxdeploy.plan.order import Order
 from rlxdeploy.plan.others import plan_destroy
-from tests.plan.world import JOB, ORDER, World, bare, settled
+from tests.plan.world import JOB, ORDER, World, bare, settled, surveyed
 
 
 def first(world: World) -> Plan:
@@ -77,3 +79,59 @@ def test_a_plan_knows_what_has_moved() -> None:
 
     assert moved(saved, same) == ()
     assert any(line.startswith("a: no longer called for: stage") for line in moved(saved, other))
+
+
+DIFFERENCES: dict[str, tuple[World, Order, str]] = {
+    "a file of the release": (
+        replace(World(launch="systemd"), notes={0: "new"}),
+        ORDER,
+        "a: stage release {release} (3 files): it differs in env/0.env",
+    ),
+    "a unit": (
+        World(launch="systemd", unit="[Unit] newer"),
+        ORDER,
+        "a: install /etc/systemd/system/rlx-t@.service: it differs in digest, size",
+    ),
+    "a field of the mark": (
+        World(launch="systemd"),
+        replace(ORDER, boot=False),
+        "a: write deployment.json: boot: True when it was saved, False now",
+    ),
+}
+
+
+@pytest.mark.parametrize(("world", "order", "line"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
+def test_what_has_moved_is_named_by_its_field_or_file(
+    world: World, order: Order, line: str
+) -> None:
+    """Of a step that both plans have, what differs is told, and what is told above is not."""
+    saved = first(World(launch="systemd"))
+    fresh = make_plan(world.resolution, world.render, bare(world), order)
+
+    lines = moved(saved, fresh)
+
+    assert line.format(release=fresh.release) in lines
+    assert not any("called for" in one for one in lines)
+    assert sum("release: " in one for one in lines) == (saved.release != fresh.release)
+
+
+def test_a_plan_knows_what_was_done_by_hand_to_files_that_it_replaces() -> None:
+    """The steps are the same; what they replace is not what the saved plan has shown."""
+    world = World(launch="systemd")
+    up = settled(first(world), world.render(1), bare(world))
+    newer = replace(world, unit="[Unit] newer\n")
+    unit = "/etc/systemd/system/rlx-t@.service"
+    job = up.hosts["a"].job
+    edited = {**job.files, unit: replace(job.files[unit], digest="0" * 64)}
+    stray = Stray(unit, How.CHANGED)
+    touched, told = replace(job, files=edited), replace(job, files=edited, strays=(stray,))
+    saved, seen, noted = (
+        make_plan(
+            newer.resolution, newer.render, surveyed({"a": one, "b": up.hosts["b"].job}), ORDER
+        )
+        for one in (job, touched, told)
+    )
+
+    assert moved(saved, seen) == (f"a: {unit} is not as it was when the plan was saved",)
+    assert f"since then a: {unit} has been changed; apply puts it back" in moved(saved, noted)
+    assert any(line.startswith("no longer so: a:") for line in moved(noted, saved))
