@@ -7,9 +7,10 @@ every `HEARTBEAT_S`, so that a log of a long run shows that it lives.
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import ClassVar
+from threading import Event, Lock, Thread
+from typing import ClassVar, Self
 
 from rich.console import Console
 from rich.status import Status
@@ -93,10 +94,11 @@ class Screen:
         self.results.out(text, highlight=False)
 
     @contextmanager
-    def progress(self) -> Iterator[Say]:
+    def progress(self, heartbeat: float = HEARTBEAT_S) -> Iterator[Say]:
         """Draw what a use case says while the body runs."""
         if not self.notes.file.isatty():
-            yield _Heartbeat(self.notes)
+            with _Heartbeat(self.notes, heartbeat) as say:
+                yield say
             return
         with self.notes.status("looking around") as status:
             yield lambda doing: _draw(status, doing)
@@ -107,16 +109,44 @@ def _width(console: Console) -> int | None:
 
 
 class _Heartbeat:
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._stage = ""
+    """Says when a stage begins, and every so many seconds what it still waits for."""
+
+    def __init__(self, console: Console, every: float) -> None:
+        self._console, self._every = console, every
+        self._last: Doing | None = None
         self._spoken = 0.0
+        self._over, self._lock = Event(), Lock()
+        self._heart = Thread(target=self._beat, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._heart.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._heart.join()
 
     def __call__(self, doing: Doing) -> None:
-        now = time.monotonic()
-        if doing.stage == self._stage and now - self._spoken < HEARTBEAT_S:
-            return
-        self._stage, self._spoken = doing.stage, now
+        with self._lock:
+            begins = self._last is None or self._last.stage != doing.stage
+            self._last = doing
+            if begins:
+                self._speak(doing)
+
+    def _beat(self) -> None:
+        due = self._every
+        # Where stderr is gone, whoever speaks next in the main thread meets that, and tells.
+        with suppress(OSError):
+            while not self._over.wait(due):
+                with self._lock:
+                    silent = time.monotonic() - self._spoken
+                    if self._last is not None and silent >= self._every:
+                        self._speak(self._last)
+                        silent = 0.0
+                due = max(0.0, self._every - silent) or self._every
+
+    def _speak(self, doing: Doing) -> None:
+        self._spoken = time.monotonic()
         self._console.out(_sentence(doing), highlight=False)
 
 

@@ -1,7 +1,9 @@
 """What is drawn on a terminal while a command works."""
 
+import io
 import os
 import pty
+import threading
 
 import pytest
 from rich.console import Console
@@ -44,3 +46,15 @@ def test_a_terminal_shows_a_bar_and_what_is_known(doing: Doing, drawn: str) -> N
         with screen.progress() as say:
             say(doing)
             assert until(shown)
+
+
+def test_a_log_shows_that_a_long_wait_lives() -> None:
+    """Where nothing new is heard, what is waited for is said again and again, and then no more."""
+    screen, log = Screen(), io.StringIO()
+    screen.notes = Console(file=log, width=100)
+    line = "join: 0/2, waiting for rank 0 on a, rank 1 on b\n"
+    with screen.progress(heartbeat=0.02) as say:
+        say(Doing("join", 0, 2, ("rank 0 on a", "rank 1 on b")))
+        assert until(lambda: log.getvalue().count(line) > 2)
+    assert log.getvalue().replace(line, "") == ""
+    assert not [one for one in threading.enumerate() if "_beat" in one.name]
