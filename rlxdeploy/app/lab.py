@@ -1,6 +1,7 @@
 """The world as the use cases reach it: where sessions are opened, and what bounds them."""
 
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +74,11 @@ class Lab:
         session = self._session(host, deadline)
         return PasswordSession(session, self._password) if self._password else session
 
+    def expect(self, hosts: Iterable[Host]) -> None:
+        """Learn the ways to all of *hosts* together, before the first of them is reached."""
+        if remote := [host for host in hosts if not host.is_controller]:
+            self._reach().expect(remote, self.stop)
+
     def spare(self, refused: PasswordRefused) -> None:
         """Try the password no more on a host that has not taken it."""
         self._refused[refused.host] = refused
@@ -80,10 +86,13 @@ class Lab:
     def _session(self, host: Host, deadline: float) -> Session:
         if host.is_controller:
             return open_local(host, deadline, self._withheld)
+        return self._reach().open(host, deadline)
+
+    def _reach(self) -> "SshHosts":
         with self._lock:
             if self._over_ssh is None:
                 self._over_ssh = self._open.enter_context(self._ssh())
-        return self._over_ssh.open(host, deadline)
+            return self._over_ssh
 
     def told(self) -> tuple[Finding, ...]:
         """Return what is to be said of how hosts were reached: new keys, and other clients."""

@@ -66,6 +66,7 @@ def trust(names: Sequence[str], overrides: Overrides, agree: Agree, progress: Pr
     waiting = {name: Host(name, name) for name in names}
     with SshHosts(overrides) as hosts:
         while waiting:
+            hosts.expect(waiting.values())
             with progress() as say:
                 say(Doing(DOING, len(done.trusted), len(names), tuple(waiting)))
                 unknown = _ask(hosts, waiting, done)

@@ -125,6 +125,9 @@ MANY = 16  # more than sshd takes at once unless told otherwise: MaxStartups 10:
 
 WAYS = {
     "directly": "{door}\n",
+    "directly, every second with OpenSSH": (
+        "{door}\nHost n*1 n*3 n*5 n*7 n*9\n  RevokedHostKeys {folder}/none-revoked\n"
+    ),
     "through it by a ProxyCommand": (
         "{inner}\n  ProxyCommand ssh -F {folder}/config -W [%h]:%p bastion\n"
     ),
@@ -143,6 +146,7 @@ def test_no_more_than_a_few_stand_at_one_door(tmp_path: Path, way: str) -> None:
         port = way.format(door=door.port, inner=inner.port, folder=tmp_path)
         server = inner if "ProxyCommand" in way else door
         rules = "".join(f"Host {name}\n  HostKeyAlias {name}\n" for name in names)
+        (tmp_path / "none-revoked").touch()
         (tmp_path / "config").write_text(
             f"{rules}Host bastion\n  Port {door.port}\n  HostKeyAlias bastion\n"
             f"Host n*\n  Port {port}Host *\n  HostName 127.0.0.1\n  User root\n"
@@ -151,7 +155,7 @@ def test_no_more_than_a_few_stand_at_one_door(tmp_path: Path, way: str) -> None:
         (tmp_path / "known").write_text(
             f"bastion {door.host_key}\n" + "".join(f"{name} {server.host_key}\n" for name in names)
         )
-        answers = ask_all(tmp_path / "config", names, SshClient.FABRIC)
+        answers = ask_all(tmp_path / "config", names, SshClient.AUTO)
 
     assert answers == {name: f"{name}\n".encode() for name in names}
     said = log.read_text()

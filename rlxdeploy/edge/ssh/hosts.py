@@ -3,19 +3,22 @@
 import shlex
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Self, TypeVar
 
+from rlxdeploy.edge.pool import Pool
 from rlxdeploy.edge.session import BOOTSTRAP, Session
+from rlxdeploy.edge.ssh.clients import Clients
 from rlxdeploy.edge.ssh.fabric_client import FabricClient
 from rlxdeploy.edge.ssh.failure import ConnectFailure, explain
 from rlxdeploy.edge.ssh.known_hosts import KnownHosts
 from rlxdeploy.edge.ssh.links import Link, Links, Stopped
-from rlxdeploy.edge.ssh.needs import Choice, choose
+from rlxdeploy.edge.ssh.needs import Choice
 from rlxdeploy.edge.ssh.openssh_client import OpenSshClient
 from rlxdeploy.edge.ssh.overrides import Overrides
 from rlxdeploy.edge.ssh.route import Route, resolve
 from rlxdeploy.edge.ssh.terms import Terms
+from rlxdeploy.edge.ssh.turns import Turns
 from rlxdeploy.errors import Unreachable
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.vocabulary import SshClient
@@ -32,12 +35,27 @@ class SshHosts:
         self.overrides = overrides
         self.known = KnownHosts()
         self.terms = Terms(overrides, self.known)
+        self._clients = Clients(overrides.client, self.known)
+        self._turns = Turns()
         self._openssh = OpenSshClient(self.terms)
-        self._by_fabric = Links(FabricClient(self.terms))
-        self._by_openssh = Links(self._openssh)
+        self._by_fabric = Links(FabricClient(self.terms), self._turns)
+        self._by_openssh = Links(self._openssh, self._turns)
         self._lock = threading.Lock()
         self._routes: dict[str, Route] = {}
-        self._choices: dict[str, Choice] = {}
+
+    def expect(self, hosts: Iterable[Host], stop: threading.Event | None = None) -> None:
+        """Look up the ways to *hosts* before any is opened, so that shared hops are shared.
+
+        A way that cannot be looked up, or not in the time of one step, is looked up anew by who
+        opens it, and its failure told then.
+        """
+        unknown = {host.name: host for host in hosts if host.ssh not in self._routes}
+        pool = Pool(self.overrides.forks, self.overrides.patience(None), stop)
+
+        def look_up(host: Host, deadline: float) -> None:
+            self._clients.consider(self.route(host, deadline))
+
+        pool.on_hosts(look_up, unknown, "look up the way")
 
     def open(self, host: Host, deadline: float, shell: tuple[str, ...] = SHELL) -> Session:
         """Return a session with the bootstrap running in *shell* (`edge.session.OpenSession`).
@@ -64,24 +82,12 @@ class SshHosts:
 
     def client_of(self, host: Host, deadline: float) -> Choice:
         """Return the client that *host* is reached with, and why it is not fabric if it is not."""
-        route = self.route(host, deadline)
-        alias = route[-1].alias
-        if (choice := self._choices.get(alias)) is None:
-            choice = choose(self.overrides.client, route, self.known)
-            with self._lock:
-                self._choices[alias] = choice
-        return choice
+        return self._clients.of(self.route(host, deadline))
 
     @property
     def by_openssh(self) -> Mapping[str, str]:
         """The aliases reached with the OpenSSH client so far, and why each is."""
-        with self._lock:
-            chosen = dict(self._choices)
-        return {
-            alias: f"with {one}" + ("" if one.reasons else " as written")
-            for alias, one in chosen.items()
-            if one.client is SshClient.OPENSSH
-        }
+        return self._clients.by_openssh
 
     def link(self, host: Host, route: Route, deadline: float) -> Link:
         """Return the open link to the end of *route*, all of the way to *host* or its beginning."""
@@ -96,8 +102,8 @@ class SshHosts:
             raise explain(host.name, stopped.hop, stopped.reason) from stopped.reason
 
     def tried(self, route: Route, deadline: float, attempt: Callable[[], T]) -> T:
-        """Make *attempt* at the end of *route* as a connection is made, see `Links.tried`."""
-        return self._by_fabric.tried(route, deadline, attempt)
+        """Make *attempt* at the end of *route* as a connection is made, see `Turns.tried`."""
+        return self._turns.tried(route, deadline, attempt)
 
     def close(self) -> None:
         """Hang up on every host, then on the hops."""

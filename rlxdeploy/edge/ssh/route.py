@@ -65,8 +65,31 @@ class Hop:
             return Path(_home() + path[1:])
         return Path(path).expanduser()
 
+    @cached_property
+    def identity(self) -> tuple[object, ...]:
+        """What two hops have in common if one link serves both: server, login and keys."""
+        resolved = self.resolved
+        return (
+            resolved.hostname,
+            resolved.port,
+            resolved.user,
+            resolved.host_key_alias,
+            # As it will run: `%n` takes two aliases of one name to two servers.
+            expand(resolved.proxy_command, self.tokens),
+            resolved.known_hosts_files,
+            resolved.certificate_files,
+            resolved.identity_files,
+            resolved.one("identitiesonly"),
+            resolved.one("identityagent", "SSH_AUTH_SOCK"),
+        )
+
 
 Route = tuple[Hop, ...]
+
+
+def identity(route: Route) -> tuple[object, ...]:
+    """Return what two routes have in common if one link serves both."""
+    return tuple(hop.identity for hop in route)
 
 
 def _home() -> str:

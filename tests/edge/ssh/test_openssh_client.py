@@ -72,6 +72,38 @@ def test_hosts_behind_a_bastion_share_its_master(site: Site) -> None:
         assert (gate.connections, inner.connections) == (["tester"], ["tester", "tester"])
 
 
+def test_a_bastion_that_one_host_needs_openssh_behind_is_reached_by_openssh_alone(
+    site: Site,
+) -> None:
+    """The plain host is expected first, and both come through one login; the choice says why."""
+    inner_folder = site.folder / "inner"
+    inner_folder.mkdir()
+    (site.folder / "revoked").touch()
+    with ExitStack() as stack:
+        gate = stack.enter_context(serving(site.folder, site.authorized))
+        inner = stack.enter_context(serving(inner_folder, site.authorized))
+        site.trusting(gate, inner).configured(
+            f"Host gate\n  HostName 127.0.0.1\n  Port {gate.port}\n"
+            f"Host plain choosy far\n  HostName 127.0.0.1\n  Port {inner.port}\n"
+            "Host plain choosy\n  ProxyJump gate\nHost plain\n  HostKeyAlias plain\n"
+            f"Host choosy\n  HostKeyAlias choosy\n  RevokedHostKeys {site.folder}/revoked\n"
+        )
+        site.known.write_text(f"{site.known.read_text()}plain,choosy {inner.host_key}\n")
+        names = ["gate", "plain", "choosy", "far"]
+        with site.hosts() as hosts:
+            hosts.expect(Host(name, name) for name in names)
+            for name in names:
+                with hosts.open(Host(name, name), soon()) as session:
+                    session.send(framed("echo in"), soon())
+                    assert everything(session) == b"in\n"
+            assert hosts.by_openssh == {
+                "gate": "with openssh (gate is shared with choosy, which needs it)",
+                "plain": "with openssh (gate is shared with choosy, which needs it)",
+                "choosy": "with openssh (choosy: revokedhostkeys)",
+            }
+        assert (gate.connections, inner.connections) == (["tester"], ["tester"] * 3)
+
+
 def test_a_lost_master_is_not_worked_around(site: Site, server: Server) -> None:
     """A session whose master has died ends; the next one connects anew, by our rules."""
     with site.hosts(**OPENSSH) as hosts:
