@@ -21,10 +21,21 @@ def wait(inventory: Path, timeout: float, lab: Lab, say: Say, *, finished: bool)
         hopeless = not finished and any(rank.broken for rank in seen.ranks)
         if done(seen) or hopeless or time.monotonic() >= deadline:
             return seen
-        lacking = tuple(f"rank {rank}" for rank in missing(seen, finished=finished))
-        word = "ended" if finished else "joined"
-        say(Doing(word, seen.world - len(lacking), seen.world, lacking))
+        say(doing(seen, finished=finished))
         time.sleep(min(PAUSE_S, max(0.0, deadline - time.monotonic())))
+
+
+def doing(seen: Status, *, finished: bool) -> Doing:
+    """Return how far the ranks are, and whom or what the wait lacks."""
+    ranks = missing(seen, finished=finished)
+    silent = (f"an answer of {host}" for host in seen.failed)
+    return Doing(
+        "ended" if finished else "joined",
+        seen.world - len(ranks),
+        seen.world,
+        (*(f"rank {rank}" for rank in ranks), *silent),
+        note="" if seen.deployed else "nothing is deployed",
+    )
 
 
 def has_joined(seen: Status) -> bool:

@@ -3,7 +3,8 @@
 import pytest
 
 from rlxdeploy.app.look import RankStatus, Status
-from rlxdeploy.app.wait import has_ended, has_joined, missing, worst_exit
+from rlxdeploy.app.say import Doing
+from rlxdeploy.app.wait import doing, has_ended, has_joined, missing, worst_exit
 
 
 def rank(number: int, state: str, code: int | None = None) -> RankStatus:
@@ -49,6 +50,19 @@ def test_a_wait_is_over_when_all_ranks_are_as_wanted(
 ) -> None:
     """Joined or ended, of a group that is deployed and of hosts that answered."""
     assert (has_joined(status), has_ended(status)) == (joined, ended)
+
+
+LACKING = {
+    "a rank": (seen("active", "activating"), Doing("joined", 1, 2, ("rank 1",))),
+    "a host": (seen("active", failed=True), Doing("joined", 1, 1, ("an answer of b",))),
+    "everything": (seen(), Doing("joined", 0, 0, note="nothing is deployed")),
+}
+
+
+@pytest.mark.parametrize(("status", "said"), LACKING.values(), ids=LACKING.keys())
+def test_a_wait_says_what_it_lacks(status: Status, said: Doing) -> None:
+    """A rank, the answer of a host, or anything at all to wait for."""
+    assert doing(status, finished=False) == said
 
 
 def test_who_is_missing_depends_on_what_is_waited_for() -> None:
