@@ -30,7 +30,7 @@ lint: $(VENV)/.dev
 
 # For work on the code: every test that needs no hosts, from the checkout.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not fleet and not soak"
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not fleet and not soak"
 
 # The same tests from another folder against the built wheel, which alone has the package …
 wheel: $(VENV)/.dev
@@ -40,13 +40,14 @@ wheel: $(VENV)/.dev
 checkout: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m checkout
 
-# Real hosts; these tests skip with their reason where there can be no fleet.  One at a time: dozens
-# of hosts that boot beside those of another test make every deadline a matter of luck.
+# Real hosts; these tests skip with their reason where there can be no fleet.  Three files at a
+# time, the longest first: most of them wait for hosts, each file for hosts of its own.
+FLEET_AT_ONCE = -n 3 --dist loadfile --no-loadscope-reorder
 hosts: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "fleet and not soak" tests/fleet
+	$(BIN)/python -m pytest -q $(FLEET_AT_ONCE) -m "fleet and not soak" tests/fleet
 
 fleet: $(VENV)/.dev
-	FLEET=required $(BIN)/python -m pytest -q -m "fleet and not soak" tests/fleet
+	FLEET=required $(BIN)/python -m pytest -q $(FLEET_AT_ONCE) -m "fleet and not soak" tests/fleet
 
 # The runtime's own tests inside a Debian 11 and a Debian 13: the oldest and newest Python and numpy.
 hosts-runtime: $(VENV)/.dev

@@ -13,10 +13,21 @@ from tests.fleet.harness.needs import unmet_need
 
 HERE = Path(__file__).parent
 TEST_S = 120.0
+# Begun first, so that no long file is what everybody waits for at the end; longest first.
+LONG = (
+    *("test_rollback", "test_deploy_users", "test_inventories", "test_deploy_refused"),
+    *("test_discover", "test_preflight", "test_survey_of_hosts", "test_deploy", "test_become"),
+    *("test_drift", "test_deploy_key", "test_vanished", "test_ssh_many", "test_scan"),
+)
+
+
+def _turn(item: pytest.Item) -> int:
+    return LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark all tests of this directory, and time them without the hosts' boots before them."""
+    items.sort(key=_turn)
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.fleet)

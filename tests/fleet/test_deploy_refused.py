@@ -62,9 +62,11 @@ def test_a_host_that_is_not_trusted_is_told_with_fingerprints(
     unknown = desk.run("plan", code=4).stderr
     assert f"unknown: ssh-ed25519 {known}" in unknown.replace("\n", " ")
     assert f"`rlxdeploy trust {stranger.name}`" in unknown
+    assert differences(before, three) == []
 
     stranger.trust()
     stranger.new_host_key()
+    before = footprints(three)
     changed = desk.run("apply", "--yes", code=4).stderr
     assert known in changed
     assert fingerprint(stranger) in changed
