@@ -14,15 +14,21 @@ from rlxdeploy.edge.archive import runtime_archive
 from rlxdeploy.edge.gather import own_templates, shipped_templates, sources
 from rlxdeploy.edge.jobkey import read_key
 from rlxdeploy.edge.record import read_record
+from rlxdeploy.edge.speeds import read_speeds
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import Survey
+from rlxdeploy.model.vocabulary import Policy
 from rlxdeploy.render.inputs import Inputs
 from rlxdeploy.render.render import render
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.promote import Promotion
 from rlxdeploy.resolve.resolve import resolve
+from rlxdeploy.resolve.speeds import with_speeds
+
+# The others do not look at speeds, and so need none that are kept.
+_BY_SPEED = frozenset({Policy.THROUGHPUT, Policy.AUTO})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,8 @@ class Request:
 
     *survey* is a saved one, then no host is asked; with *skip_unreachable* a written host that does
     not answer is left out of the group, and so are up to *max_fail* of them.  *promote* names
-    standbys that take over (`resolve.promote`).
+    standbys that take over (`resolve.promote`).  *placement* is that of a saved plan, which is to
+    be carried out as it is.
     """
 
     inventory: Path
@@ -40,6 +47,7 @@ class Request:
     skip_unreachable: bool = False
     promote: tuple[str, ...] = ()
     max_fail: int = 0
+    placement: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,9 @@ def compile_job(request: Request, lab: Lab, say: Say, *, with_secrets: bool = Fa
     lab.follow(loaded)
     secrets = fetched(loaded) if with_secrets else None
     loaded, survey = surveyed(loaded, request.survey, lab, say)
-    controller = Controller(lab.interpreter, survey.names)
+    if request.survey is None and loaded.inventory.placement.policy in _BY_SPEED:
+        survey = with_speeds(survey, read_speeds(Path(loaded.path)))
+    controller = Controller(lab.interpreter, survey.names, request.placement)
     most = math.inf if request.skip_unreachable else request.max_fail
     promotion = Promotion(request.promote, _recorded_ranks(loaded) if request.promote else {})
     resolution = resolve(loaded, survey, controller, promotion, max_silent=most)

@@ -10,6 +10,7 @@ from rlxdeploy.app.say import Say
 from rlxdeploy.app.survey import NOTHING, Extra, surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.files import FileError, write_atomically
+from rlxdeploy.edge.speeds import read_speeds, write_speeds
 from rlxdeploy.errors import Finding, Severity
 from rlxdeploy.facts.caps import NodeCaps
 from rlxdeploy.model.codec import dump_survey
@@ -17,7 +18,11 @@ from rlxdeploy.model.survey import Survey
 from rlxdeploy.render.concrete import resolve_toml
 from rlxdeploy.resolve.machines import in_file_order, merged
 from rlxdeploy.resolve.recall import is_missed
+from rlxdeploy.resolve.speeds import renewed, speeds_of
 from rlxdeploy.resolve.workers import as_workers
+
+# What the host's Python has to have torch for.
+_CARDS = frozenset({"cuda", "rocm"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,16 @@ class Probed:
     survey: Survey
     workers: Mapping[str, NodeCaps]
     notices: tuple[Finding, ...]
+
+    @property
+    def unmeasured(self) -> tuple[Finding, ...]:
+        """What could not be measured, and why."""
+        return tuple(
+            Finding(f"{name}: {what} not measured: {why}", severity=Severity.NOTICE)
+            for name, facts in self.survey.hosts.items()
+            for what, why in facts.hardware.unmeasured.items()
+            if what != "cards" or any(one.device in _CARDS for one in facts.hardware.devices)
+        )
 
     @property
     def failed(self) -> Mapping[str, str]:
@@ -62,11 +77,15 @@ def render_tree(request: Request, folder: Path, lab: Lab, say: Say) -> tuple[Pat
 def probe(inventory: Path, lab: Lab, say: Say, extra: Extra = NOTHING) -> Probed:
     """Survey the inventory's machines as *extra* says, without compiling anything.
 
-    Raises SearchInterrupted, and UsageError where *extra* means nobody.
+    What was measured is kept beside the inventory for later plans.  Raises RecordError where that
+    cannot be done, SearchInterrupted, and UsageError where *extra* means nobody.
     """
     loaded = load_to_compile(inventory)
     lab.follow(loaded)
     grown, survey = surveyed(loaded, None, lab, say, extra)
+    if extra.bench:
+        path = Path(loaded.path)
+        write_speeds(path, renewed(read_speeds(path), speeds_of(survey)))
     twice = tuple(
         Finding(f"{other} is {host} under another name", severity=Severity.NOTICE)
         for other, host in merged(in_file_order(survey, grown)).items()

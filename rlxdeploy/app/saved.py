@@ -7,17 +7,25 @@ from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned, Wish, plan_job
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.files import read_text, write_atomically
-from rlxdeploy.errors import Stale, Untrusted
+from rlxdeploy.errors import Stale, Untrusted, UsageError
 from rlxdeploy.model.plan import Plan
+from rlxdeploy.model.step import MarkDeployment
 from rlxdeploy.plan.codec import dump_plan, load_plan, moved
 
 # No TOML document begins with a brace, and every saved plan does.
 _BEGINNING = "{"
 
 
-def save_plan(plan: Plan, path: Path) -> None:
-    """Write *plan* without contents or secrets, readable by its owner alone; raises FileError."""
-    write_atomically(path, dump_plan(plan).encode())
+def save_plan(planned: Planned, path: Path) -> None:
+    """Write a plan without contents or secrets, readable by its owner alone.
+
+    Raises FileError, and UsageError for a plan of NodeCaps, which nobody could carry out.
+    """
+    if planned.compiled.loaded.told:
+        what = "a plan of NodeCaps changes nothing on any host, so --out has nothing to save"
+        remedy = "plan without --survey, or with one that `rlxdeploy probe --out FILE` saved"
+        raise UsageError(f"{what}; {remedy}")
+    write_atomically(path, dump_plan(planned.plan).encode())
 
 
 def is_plan(path: Path) -> bool:
@@ -67,4 +75,12 @@ def request_of(saved: Plan) -> Request:
         skip_unreachable=asked.skip_unreachable,
         promote=asked.promote,
         max_fail=asked.max_fail,
+        placement=_placement(saved),
     )
+
+
+def _placement(saved: Plan) -> str:
+    """Return how *saved* shares out the layers, "" where it marks no host."""
+    steps = (step for part in saved.hosts.values() for step in part.go)
+    marks = (step.fields.get("placement") for step in steps if isinstance(step, MarkDeployment))
+    return next((str(one) for one in marks if one), "")

@@ -1,5 +1,6 @@
 """The machines of a job and what they say: written, found and remembered ones."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from rlxdeploy.model.codec import load_survey
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.record import HostRecord
 from rlxdeploy.model.scope import ALL, Scope
-from rlxdeploy.model.survey import Survey
+from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.model.targets import Enquiry, Target, Targets
 from rlxdeploy.model.vocabulary import Become
 from rlxdeploy.resolve.controller import names_to_look_up
@@ -150,10 +151,18 @@ def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
     say(Doing("survey", len(outcomes.done), len(names), tuple(outcomes.failed)))
     failed = outcomes.failed
     return Survey(
-        outcomes.done,
+        {name: _stamped(facts) for name, facts in outcomes.done.items()},
         {name: _why(error) for name, error in failed.items()},
         untrusted=tuple(name for name, error in failed.items() if isinstance(error, Untrusted)),
     )
+
+
+def _stamped(facts: HostFacts) -> HostFacts:
+    """Return what a host said, with the time where it was measured."""
+    hardware = facts.hardware
+    if not (hardware.gflops or hardware.io_mbps):
+        return facts
+    return replace(facts, hardware=replace(hardware, measured_at=float(int(time.time()))))
 
 
 def _recorded(loaded: Loaded) -> tuple[HostRecord, ...]:

@@ -120,7 +120,9 @@ def probe_command(
     else:
         for line in _hosts(probed, bench=bench):
             screen.results.out(line, highlight=False)
-    for notice in probed.notices:
+    if bench:
+        screen.notes.out("notice: the speeds are kept: plan and apply take them", highlight=False)
+    for notice in (*probed.notices, *probed.unmeasured):
         screen.notes.out(f"{notice.severity}: {notice}", highlight=False)
     for name, why in probed.failed.items():
         screen.notes.out(f"error: {name}: {why}", highlight=False)
@@ -130,7 +132,7 @@ def probe_command(
 def _document(probed: Probed) -> dict[str, object]:
     survey = probed.survey
     hosts = {name: json.loads(said.line()) for name, said in probed.workers.items()}
-    notices = [finding_document(one) for one in probed.notices]
+    notices = [finding_document(one) for one in (*probed.notices, *probed.unmeasured)]
     return {"hosts": hosts, "failed": dict(survey.failed), "notices": notices}
 
 

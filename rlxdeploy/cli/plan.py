@@ -73,9 +73,10 @@ def plan_command(
     )
     wish = Wish(adopt=adopt, scope=scope_of(limit, exclude))
     with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
-        plan = plan_job(request, lab, say, wish).plan
+        planned = plan_job(request, lab, say, wish)
+    plan = planned.plan
     if out is not None:
-        save_plan(plan, out)
+        save_plan(planned, out)
     if as_json:
         screen.document(plan_document(plan))
     else:

@@ -4,8 +4,9 @@ As upstream measures it, so that numbers of both may stand side by side: a row o
 a square of them, and 64 MiB of the largest checkpoint file at a place whose pages are cold.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rlxdeploy.facts.places import tagged
 from rlxdeploy.facts.platform import LOOK
@@ -15,7 +16,10 @@ from rlxdeploy.model.targets import Enquiry
 
 NAME = "benchmark"
 
-# Any Python from 3.6 on will do.  What fails leaves its line out: then it counts as not measured.
+# As Python says it of a library that is not there.
+_LACKING = re.compile(r"^No module named '([^']+)'$")
+
+# Any Python from 3.6 on will do.  What fails says why in place of its line.
 _PROGRAM = r"""
 import ctypes, os, random, sys, time
 
@@ -103,17 +107,22 @@ for measure in (processor, disk, cards) if sys.argv[1:] else (processor, cards):
     try:
         measure()
     except Exception as error:
-        print("failed|%s|%s" % (measure.__name__, error))
+        why = (str(error) or type(error).__name__).split("\n")[0]
+        print("failed|%s|%s" % (measure.__name__, why))
     sys.stdout.flush()
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """GFLOP/s by device label and ident, and MB/s of the first folder; 0 is not measured."""
+    """GFLOP/s by device label and ident, and MB/s of the first folder; 0 is not measured.
+
+    *failed* tells why processor, cards or disk could not be.
+    """
 
     gflops: Mapping[tuple[str, str], float]
     io_mbps: float
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
 def questions(enquiry: Enquiry) -> tuple[Question, ...]:
@@ -128,6 +137,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
 def parse(answers: Answers) -> Speeds:
     """Read the answer; what is missing was not measured."""
     gflops: dict[tuple[str, str], float] = {}
+    failed: dict[str, str] = {}
     io_mbps = 0.0
     for tag, rest in tagged(answers.text(NAME)):
         *which, value = rest.split("|")
@@ -135,7 +145,10 @@ def parse(answers: Answers) -> Speeds:
             gflops[which[0], which[1]] = _number(value)
         elif tag == "io":
             io_mbps = _number(value)
-    return Speeds(gflops, io_mbps)
+        elif tag == "failed":
+            what, _, why = rest.partition("|")
+            failed[what] = _LACKING.sub(r"no \1", why)
+    return Speeds(gflops, io_mbps, failed)
 
 
 def measured(hardware: Hardware, speeds: Speeds) -> Hardware:
@@ -150,6 +163,7 @@ def measured(hardware: Hardware, speeds: Speeds) -> Hardware:
         devices=devices,
         gflops=fastest or hardware.gflops,
         io_mbps=speeds.io_mbps or hardware.io_mbps,
+        unmeasured=speeds.failed or hardware.unmeasured,
     )
 
 

@@ -37,7 +37,11 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Sizes in bytes, *gflops* and *io_mbps* 0 where nobody measured."""
+    """Sizes in bytes, *gflops* and *io_mbps* 0 where nobody measured.
+
+    *measured_at* is when they were, in seconds since the epoch, 0 if never or unknown.
+    *unmeasured* tells why processor, cards or disk could not be.
+    """
 
     cpu: str
     cores: int
@@ -47,6 +51,8 @@ class Hardware:
     devices: tuple[Device, ...]
     gflops: float = 0.0
     io_mbps: float = 0.0
+    measured_at: float = 0.0
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,14 @@ _LOCALHOST = "localhost"
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The *interpreter* that runs rlxdeploy, and the addresses of *names* as looked up there."""
+    """The *interpreter* that runs rlxdeploy, and the addresses of *names* as looked up there.
+
+    *planned* is how a saved plan shares out the layers: it stands where the same is still asked.
+    """
 
     interpreter: str
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    planned: str = ""
 
     def addresses(self, name: str) -> tuple[str, ...]:
         """Return the addresses of a host name, none if it has not been looked up or has none."""

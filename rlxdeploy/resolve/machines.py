@@ -70,7 +70,12 @@ def _identities(facts: HostFacts) -> Iterator[_Identity]:
     machine, boot = facts.platform.machine_id, facts.platform.boot_id
     if not machine or not boot:
         return
+    yield from ((machine, boot, mac) for mac in own_macs(facts))
+
+
+def own_macs(facts: HostFacts) -> Iterator[str]:
+    """Yield the MACs that no other machine has."""
     for interface in facts.network.interfaces:
         own = interface.kind not in _NOT_ITS_OWN and not interface.name.startswith(MADE)
         if own and interface.mac.strip("0:"):
-            yield machine, boot, interface.mac.lower()
+            yield interface.mac.lower()

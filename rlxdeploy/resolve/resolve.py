@@ -46,7 +46,7 @@ def resolve(
     settled = _Settled(
         dialled=endpoints(members, controller, report),
         allotted=allotted,
-        layers=layer_shares(members, allotted, report),
+        layers=layer_shares(members, allotted, report, controller.planned),
         hosts=place(members, survey, controller, report),
         local=_local(members),
     )

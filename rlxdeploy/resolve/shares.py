@@ -32,19 +32,22 @@ class Layers:
     mark: str = ""
 
 
-def layer_shares(members: Group, allotted: Mapping[int, Allotted], report: Report) -> Layers:
+def layer_shares(
+    members: Group, allotted: Mapping[int, Allotted], report: Report, planned: str = ""
+) -> Layers:
     """Return the layers of every active node, none where `[placement]` computes none.
 
-    What is missing or does not fit is an error in *report*; standbys are told with their
-    principals' layers.
+    *planned* is the mark of a saved plan, "" without one.  What is missing or does not fit is an
+    error in *report*; standbys are told with their principals' layers.
     """
     placement = report.loaded.inventory.placement
     if placement.policy is Policy.MANUAL or placement.n_layers is None:
         return Layers()
     nodes = bearers(members, allotted, report.loaded.told)
     asked = _asked(nodes, report)
-    if (settled := _kept(nodes, asked)) is not None:
-        why = ["as deployed: the same is asked of the same nodes"] * len(nodes)
+    if (kept := _kept(nodes, asked, planned)) is not None:
+        asked, *settled = kept.mark.split(" ")
+        why = [f"{kept.since}: the same is asked of the same nodes"] * len(nodes)
     elif brought := stages(nodes, report):
         settled, why = _settled(brought, report), [_why(stage, report) for stage in brought]
     else:
@@ -56,26 +59,50 @@ def layer_shares(members: Group, allotted: Mapping[int, Allotted], report: Repor
 
 
 def _asked(nodes: Sequence[Bearer], report: Report) -> str:
-    """Return a digest of all that the inventory says about the shares, and of whom it says it."""
+    """Return a digest of all that the inventory says about the shares, and of whom it says it.
+
+    Where speeds count, a letter a node follows: m if it was measured, else u.
+    """
     inventory = report.loaded.inventory
     whom = [
         (who.name, who.node.device, who.node.max_ram_gb, [one.rank for one in node.stands])
         for node in nodes
         for who in (node.entry.principal or node.entry,)
     ]
-    measured = [bool(node.gflops) for node in nodes]
     placement = inventory.placement.model_dump(mode="json")
-    question = json.dumps([placement, inventory.reserve_ram_gb, whom, measured], sort_keys=True)
-    return hashlib.sha256(question.encode()).hexdigest()[:16]
+    question = json.dumps([placement, inventory.reserve_ram_gb, whom], sort_keys=True)
+    digest = hashlib.sha256(question.encode()).hexdigest()[:16]
+    if inventory.placement.policy is Policy.RAM_BALANCED:
+        return digest
+    return f"{digest}:{''.join('m' if node.gflops else 'u' for node in nodes)}"
 
 
-def _kept(nodes: Sequence[Bearer], asked: str) -> list[str] | None:
-    """Return the ranges that the hosts were deployed with, if they answer what is asked now."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A mark that answers what is asked now, and since when it does."""
+
+    mark: str
+    since: str
+
+
+def _kept(nodes: Sequence[Bearer], asked: str, planned: str) -> _Kept | None:
+    """Return what a saved plan or else the hosts have settled, if it answers what is asked now."""
     facts = (stand.facts for node in nodes for stand in node.stands)
     marks = [one.job.deployed for one in facts if one and one.job.deployed]
     latest = max(marks, key=lambda one: one.generation, default=None)
-    digest, *kept = latest.placement.split(" ") if latest else ("",)
-    return kept if digest == asked and len(kept) == len(nodes) else None
+    candidates = (
+        _Kept(planned, "as planned"),
+        _Kept(latest.placement if latest else "", "as deployed"),
+    )
+    return next((one for one in candidates if _answers(one.mark, asked, len(nodes))), None)
+
+
+def _answers(mark: str, asked: str, nodes: int) -> bool:
+    """Tell whether *mark* is of the same question, and nobody was measured since."""
+    then, *ranges = mark.split(" ")
+    (was, _, before), (question, _, now) = then.partition(":"), asked.partition(":")
+    anew = any(pair == ("u", "m") for pair in zip(before, now, strict=False))
+    return was == question and len(ranges) == nodes and not anew
 
 
 def _settled(brought: Sequence[Stage], report: Report) -> list[str]:

@@ -6,6 +6,7 @@ memory, since it pages.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from rlxdeploy.model.survey import Hardware
 from rlxdeploy.model.vocabulary import Optimize, Policy, UnknownKv
@@ -22,8 +23,7 @@ GB = 1e9
 _OF_ACCELERATOR = 0.85
 _HOST_BOUND = frozenset({CPU, "cuda"})
 
-# Only `resolve` leads from measured speeds to an apply, which measures nobody.
-_MEASURE = "measure with probe --bench --out FILE, and apply what resolve --survey FILE writes"
+_MEASURE = "measure once with probe --bench: plan and apply take what it has kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,9 @@ def model(report: Report) -> Model:
 def _check(nodes: Sequence[Bearer], whole: Model, report: Report) -> None:
     """Say what the policy needs and nobody gave."""
     placement = report.loaded.inventory.placement
-    slow = ", ".join(node.entry.name for node in nodes if not node.gflops)
+    slow = ", ".join(_slow(node) for node in nodes if not node.gflops)
+    if placement.policy is not Policy.RAM_BALANCED and (days := _days(nodes)):
+        report.notice(("placement", "policy"), f"speeds measured on {' to '.join(days)}")
     if placement.policy is Policy.AUTO:
         missing = [
             *(() if whole.layer_bytes else ("layer_bytes",)),
@@ -122,6 +124,19 @@ def _check(nodes: Sequence[Bearer], whole: Model, report: Report) -> None:
         if node.hardware is None and node.entry.node.max_ram_gb is None:
             what = f"{node.entry.name} is not asked for its memory"
             report.error(node.entry.key("max_ram_gb"), what, "write max_ram_gb")
+
+
+def _slow(node: Bearer) -> str:
+    """Return the name of a node that was not measured, with the reason where it is known."""
+    why = node.hardware.unmeasured.get("processor", "") if node.hardware else ""
+    return node.entry.name + (f" ({why})" if why else "")
+
+
+def _days(nodes: Sequence[Bearer]) -> list[str]:
+    """Return the first and the last day on which a node was measured, as far as that is known."""
+    times = sorted(node.hardware.measured_at for node in nodes if node.hardware)
+    known = [datetime.fromtimestamp(time, UTC).date().isoformat() for time in times if time]
+    return [*dict.fromkeys((known[0], known[-1]))] if known else []
 
 
 def _cache(nodes: int, whole: Model, report: Report) -> float:

@@ -125,10 +125,11 @@ def test_a_python_that_is_not_there_measures_nothing(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_leaves_the_rest(tmp_path: Path) -> None:
-    """What fails is left out, and the processor counts all the same."""
+    """What fails is left out and says why, and the processor counts all the same."""
     speeds = measure(tmp_path / "absent")
 
     assert speeds.io_mbps == 0
+    assert "No such file or directory" in speeds.failed["disk"]
     assert speeds.gflops["cpu", ""] > 0
 
 
@@ -138,10 +139,11 @@ def test_a_folder_that_is_not_there_leaves_the_rest(tmp_path: Path) -> None:
         ("", Speeds({}, 0.0)),
         ("gflops|cpu||12.5\nio|800.0\n", Speeds({("cpu", ""): 12.5}, 800.0)),
         ("gflops|cuda|1|9e3\n", Speeds({("cuda", "1"): 9000.0}, 0.0)),
-        ("failed|cards|No module named 'torch'\n", Speeds({}, 0.0)),
+        ("failed|cards|No module named 'torch'\n", Speeds({}, 0.0, {"cards": "no torch"})),
+        ("failed|disk|[Errno 5] a|b\n", Speeds({}, 0.0, {"disk": "[Errno 5] a|b"})),
         ("gflops|cpu||much\nio|-3\ngflops|7\n", Speeds({("cpu", ""): 0.0}, 0.0)),
     ],
-    ids=["silence", "both", "a card", "no library", "nonsense"],
+    ids=["silence", "both", "a card", "no library", "another reason", "nonsense"],
 )
 def test_what_was_not_measured_is_zero(text: str, speeds: Speeds) -> None:
     """Lines are read one by one; what is no number does not count."""

@@ -229,6 +229,62 @@ def test_a_newly_measured_speed_is_a_new_question() -> None:
     assert layers(later) == ["0:2", "2:6", "6:12"]
 
 
+def test_a_speed_counts_for_nothing_where_memory_decides() -> None:
+    """Under ram_balanced no measurement is a new question."""
+    first = settle(PLACEMENT, *EQUAL)
+    measured = [host(name, 20, gflops=speed) for name, speed in (("a", 10), ("b", 20), ("c", 30))]
+
+    again = settle(PLACEMENT, with_mark(measured[0], first, 0), *measured[1:])
+
+    assert (layers(again), again.placement) == (layers(first), first.placement)
+    assert "speeds measured" not in notices(again)
+
+
+@pytest.mark.parametrize("policy", ["throughput", "auto"])
+def test_shares_by_speed_stay_where_nobody_knows_the_speeds_any_more(policy: str) -> None:
+    """Another controller has no measurement, and moves no layer for want of it."""
+    text = f'{PLACEMENT}policy = "{policy}"\nlayer_bytes = 9\nlayer_flops = 1e9\n'
+    measured = [host(name, 20, gflops=speed) for name, speed in (("a", 10), ("b", 20), ("c", 30))]
+    first = settle(text, *measured)
+
+    again = settle(text, with_mark(EQUAL[0], first, 0), *EQUAL[1:])
+
+    assert layers(first) == ["0:2", "2:6", "6:12"]
+    assert (layers(again), again.placement) == (layers(first), first.placement)
+
+
+def test_a_saved_plan_keeps_its_shares() -> None:
+    """As long as it answers what is asked: it was shown, and is carried out so."""
+    text = f'{PLACEMENT}policy = "throughput"\n'
+    measured = [host(name, 20, gflops=speed) for name, speed in (("a", 10), ("b", 20), ("c", 30))]
+    planned = settle(text, *measured)
+    saved = replace(CONTROLLER, planned=planned.placement)
+
+    later = resolve(load(f"{text}\n{HOSTS}"), survey(*EQUAL), saved)
+    other = resolve(load(f"{PLACEMENT}\n{HOSTS}"), survey(*EQUAL), saved)
+
+    assert layers(later) == ["0:2", "2:6", "6:12"]
+    assert later.seats[0].why["layers"].startswith("as planned")
+    assert layers(other) == ["0:4", "4:8", "8:12"]
+
+
+def test_a_plan_says_when_its_speeds_were_measured() -> None:
+    """The day, or the first and the last one; and why a node was not."""
+    text = f'{PLACEMENT}policy = "throughput"\n'
+    machines = [
+        replace(one, hardware=replace(one.hardware, gflops=9.0, measured_at=at))
+        for one, at in zip(EQUAL, (1.7e9, 1.8e9, 1.75e9), strict=True)
+    ]
+    blind = replace(
+        EQUAL[2], hardware=replace(EQUAL[2].hardware, unmeasured={"processor": "no numpy"})
+    )
+
+    assert "speeds measured on 2023-11-14 to 2027-01-15" in notices(settle(text, *machines))
+    told = notices(settle(text, machines[0], machines[0 + 1], blind))
+    assert "nobody measured how fast c (no numpy) is" in told
+    assert "measure once with probe --bench" in told
+
+
 STANDBYS = HOSTS.replace('ssh = "a"\n', 'ssh = "a"\naddr = "10.0.0.1:29500"\n') + (
     '[[node]]\nssh = "d"\nrole = "standby"\n'
 )
