@@ -1,6 +1,7 @@
 """Plans that change no files of the group: stop, restart, destroy."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from rlxdeploy.errors import CompileError, Finding
 from rlxdeploy.model.files import RemoteFiles
@@ -14,6 +15,8 @@ from rlxdeploy.plan.drift import drift
 from rlxdeploy.plan.guard import foreign, is_foreign
 from rlxdeploy.plan.hosts import supervisor_argv
 from rlxdeploy.plan.order import Order
+
+KEEP = "keep"
 
 
 def plan_stop(
@@ -33,7 +36,9 @@ def plan_stop(
 
 def plan_destroy(job: str, sites: Mapping[str, Site], survey: Survey, order: Order) -> Plan:
     """Return the plan that leaves nothing of *job*; arguments and errors as for `plan_stop`."""
-    return _plan(job, sites, survey, order, lambda site, seen: clearing(site, seen, "as asked"))
+    plan = _plan(job, sites, survey, order, lambda site, seen: clearing(site, seen, "as asked"))
+    gone = (replace(row, action="remove") if row.action == KEEP else row for row in plan.ranks)
+    return replace(plan, ranks=tuple(gone))
 
 
 def plan_restart(resolution: Resolution, files: RemoteFiles, survey: Survey, order: Order) -> Plan:
@@ -92,7 +97,7 @@ def _rows(hosts: Mapping[str, HostPlan], seen: Mapping[str, JobSeen]) -> Iterato
         deployed = seen[name].deployed
         ranks = {*actions, *(deployed.ranks if deployed else ())}
         for rank in ranks:
-            yield RankRow(rank, name, name, "", "", part.launch, actions.get(rank, "keep"))
+            yield RankRow(rank, name, name, "", "", part.launch, actions.get(rank, KEEP))
 
 
 def _stop(site: Site, seen: JobSeen, only: frozenset[int] | None) -> HostPlan:

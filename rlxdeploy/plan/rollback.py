@@ -97,8 +97,10 @@ def _plan(
 
 def _rows(marks: Mapping[str, Deployed], parts: Mapping[str, HostPlan]) -> Iterator[RankRow]:
     for name, mark in marks.items():
+        actions = {one.rank: one.action for one in parts[name].actions}
         for rank in mark.ranks:
-            yield RankRow(rank, name, name, "", "", parts[name].launch, "restart")
+            action = actions.get(rank, "restart")
+            yield RankRow(rank, name, name, "", "", parts[name].launch, action)
 
 
 def _before(seen: Mapping[str, JobSeen], order: Order) -> str:

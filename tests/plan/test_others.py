@@ -9,12 +9,19 @@ from rlxdeploy.model.step import RemoveJob, StartRanks, StopRanks
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.plan.make import make_plan
 from rlxdeploy.plan.others import plan_destroy, plan_restart, plan_stop
+from rlxdeploy.plan.rollback import plan_rollback
 from tests.plan.world import JOB, ORDER, World, bare, settled, tree
 
 WORLD = World()
 BARE = bare(WORLD)
 FIRST = make_plan(WORLD.resolution, WORLD.render, BARE, ORDER)
 UP = settled(FIRST, WORLD.render(1), BARE)
+STOPPED = replace(
+    UP,
+    hosts={
+        name: replace(facts, job=replace(facts.job, ranks=())) for name, facts in UP.hosts.items()
+    },
+)
 SITES = {name: WORLD.site(name) for name in WORLD.layout}
 
 
@@ -32,6 +39,8 @@ def test_a_destroy_leaves_nothing_and_is_empty_where_nothing_is() -> None:
     plan = plan_destroy(JOB, SITES, UP, ORDER)
 
     assert plan.hosts["a"].go == (StopRanks((0, 1), disable=True), RemoveJob())
+    assert [row.action for row in plan.ranks] == ["stop"] * 4
+    assert [row.action for row in plan_destroy(JOB, SITES, STOPPED, ORDER).ranks] == ["remove"] * 4
     assert plan_destroy(JOB, SITES, BARE, ORDER).empty
 
 
@@ -67,6 +76,20 @@ def test_a_restart_of_nothing_says_to_apply() -> None:
     """What is not deployed cannot be restarted."""
     with pytest.raises(CompileError, match="apply first"):
         plan_restart(WORLD.resolution, WORLD.render(1), BARE, ORDER)
+
+
+@pytest.mark.parametrize(("survey", "action"), [(UP, "restart"), (STOPPED, "start")])
+def test_a_rollback_says_which_ranks_it_starts_anew(survey: Survey, action: str) -> None:
+    """Where a rank does not run, none is stopped."""
+    hosts = {
+        name: replace(facts, job=replace(facts.job, kept={"r0": facts.job.deployed}))
+        for name, facts in survey.hosts.items()
+        if facts.job.deployed
+    }
+    plan = plan_rollback(SITES, replace(survey, hosts=hosts), ORDER, "r0")
+
+    assert [row.action for row in plan.ranks] == [action] * 4
+    assert (StopRanks((0, 1)) in plan.hosts["a"].go) == (action == "restart")
 
 
 def test_none_of_them_touches_another_deployment() -> None:
