@@ -29,8 +29,11 @@ pytestmark = pytest.mark.timeout(400, func_only=True)
 USERS = {
     "systemd": 'launch = "systemd"\n',
     "systemd-user": 'launch = "systemd-user"\n',
+    "process": 'launch = "process"\n',
 }
-TABLES = {"systemd": "", "systemd-user": '[ssh]\nuser = "nosudo"'}
+TABLES = {"systemd": "", "systemd-user": '[ssh]\nuser = "nosudo"', "process": ""}
+# What a power cut does not end for good.
+UNITS = ("systemd", "systemd-user")
 
 
 @pytest.fixture(scope="module")
@@ -77,15 +80,9 @@ def timers(host: Host) -> str:
     return found.stdout
 
 
-@pytest.mark.parametrize("launch", USERS)
-def test_a_release_that_cannot_join_is_taken_back_everywhere(
-    fleet: Fleet, three: list[Host], launch: str
-) -> None:
-    """A bad command ends the wait at once, a blocked port the time; the group before is READY."""
-    before = footprints(three)
-    job = Job(fleet, three, launch, "takeback")
+def goes_back_at_once(job: Job) -> None:
+    """Apply what ends as soon as it starts, and see the group before on all hosts, whole."""
     assert job.stands() == ""
-
     job.write(BROKEN)
     document = job.desk.json("apply", "--yes", code=3)
     assert (document["rolled_back"], document["rejoined"]) == (True, True)
@@ -93,6 +90,16 @@ def test_a_release_that_cannot_join_is_taken_back_everywhere(
     assert {host["release"] for host in document["hosts"].values()} == job.release
     assert document["waited"] < 20
     assert job.stands() == ""
+
+
+@pytest.mark.parametrize("launch", UNITS)
+def test_a_release_that_cannot_join_is_taken_back_everywhere(
+    fleet: Fleet, three: list[Host], launch: str
+) -> None:
+    """A bad command ends the wait at once, a blocked port the time; the group before is READY."""
+    before = footprints(three)
+    job = Job(fleet, three, launch, "takeback")
+    goes_back_at_once(job)
 
     job.write("env = { MORE = '1' }\n")
     three[1].firewall("DROP", port=29500)
@@ -105,7 +112,17 @@ def test_a_release_that_cannot_join_is_taken_back_everywhere(
     assert differences(before, three) == []
 
 
-@pytest.mark.parametrize("launch", USERS)
+def test_supervised_ranks_go_back_too(fleet: Fleet, three: list[Host]) -> None:
+    """Where no unit starts them, a bad command is taken back on every host all the same."""
+    before = footprints(three)
+    job = Job(fleet, three, "process", "takeback")
+    goes_back_at_once(job)
+
+    job.desk.run("destroy", "--yes")
+    assert differences(before, three) == []
+
+
+@pytest.mark.parametrize("launch", UNITS)
 def test_hosts_go_back_without_a_controller(fleet: Fleet, three: list[Host], launch: str) -> None:
     """It is killed while ranks join that never will; one host loses its power meanwhile."""
     job = Job(fleet, three, launch, "alone")

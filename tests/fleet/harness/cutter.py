@@ -2,7 +2,8 @@
 
 It prints the port that it listens on at 127.0.0.1 and takes orders on stdin, each answered by one
 line of JSON: `cut N` ends the connection of the moment, or the next, once it has carried N bytes
-in both directions together; `pass` cuts nothing; `trace` answers when how many bytes had passed.
+in both directions together; `pass` cuts nothing, and answers how many were cut since the last such
+order; `trace` answers when how many bytes had passed.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ class Cutter:
     port: int
     left: int | None = None
     total: int = 0
+    cuts: int = 0
     passed: list[tuple[float, int]] = field(default_factory=list)
 
     def order(self, line: str) -> object:
@@ -31,8 +33,8 @@ class Cutter:
         if word == "trace":
             return self.passed
         self.left = int(number) if word == "cut" else None
-        self.total, self.passed = 0, []
-        return word
+        cuts, self.cuts, self.total, self.passed = self.cuts, 0, 0, []
+        return cuts
 
     def allowed(self, data: bytes) -> bytes:
         """Return as much of *data* as may still pass, and count it."""
@@ -60,7 +62,8 @@ class Cutter:
             sink.write(passing)
             await sink.drain()
             if len(passing) < len(data) or self.left == 0:
-                self.left = None  # one cut an order: what comes after it passes
+                # One cut an order: what comes after it passes.
+                self.left, self.cuts = None, self.cuts + 1
                 for writer in (sink, other):
                     writer.close()
                 return
