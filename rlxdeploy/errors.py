@@ -98,6 +98,17 @@ class Untrusted(Unreachable):
     """The host's key is unknown or has changed; nothing was sent to it."""
 
 
+class Unsurveyed(Unreachable):
+    """A survey learned nothing of the host, which so counts as not reached.
+
+    *kind* is the class of the error that it was, by name.
+    """
+
+    def __init__(self, host: str, doing: str, why: str, remedy: str = "", *, kind: str) -> None:
+        super().__init__(host, doing, why, remedy)
+        self.kind = kind
+
+
 class Locked(HostError):
     """Another apply holds the host's lock."""
 

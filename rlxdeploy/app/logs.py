@@ -12,7 +12,7 @@ from rlxdeploy.app.look import Known, look
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.logs import LogQuery, follow_log, read_log
 from rlxdeploy.edge.pool import Pool
-from rlxdeploy.errors import HostError, RlxDeployError, Unreachable, UsageError
+from rlxdeploy.errors import HostError, RlxDeployError, UsageError
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.vocabulary import Launch
@@ -83,8 +83,7 @@ def _read(source: _Source, lab: Lab, deadline: float) -> tuple[Line, ...]:
 
 
 def _silent(known: Known) -> Iterator[HostError]:
-    for name, why in known.survey.failed.items():
-        yield Unreachable(name, "survey", why)
+    yield from map(known.survey.error_of, known.survey.failed)
 
 
 def follow(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Iterator[Line | HostError]:

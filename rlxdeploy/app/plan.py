@@ -10,7 +10,7 @@ from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
 from rlxdeploy.app.scope import members_of
 from rlxdeploy.edge.record import read_record
-from rlxdeploy.errors import HostError, Unreachable
+from rlxdeploy.errors import HostError
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Asked, Plan
 from rlxdeploy.model.scope import ALL, Scope
@@ -37,7 +37,7 @@ class Planned:
         absent = {*self.plan.absent}
         survey, nodes = self.compiled.survey, entries(self.compiled.loaded)
         hosts = (node.host.name for node in nodes if node.name in absent)
-        return {name: Unreachable(name, "survey", survey.failed[name]) for name in hosts}
+        return {name: survey.error_of(name) for name in hosts}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from rlxdeploy.app.run import Run
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.apply import carried_out
 from rlxdeploy.edge.record import write_record
-from rlxdeploy.errors import Unreachable
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.record import HostRecord
 from rlxdeploy.plan.rollback import plan_rollback
@@ -43,7 +42,7 @@ def rolling_back(
     """
     known = look(inventory, lab, say)
     if known.survey.failed:
-        silent = [Unreachable(name, "survey", why) for name, why in known.survey.failed.items()]
+        silent = [*map(known.survey.error_of, known.survey.failed)]
         raise ExceptionGroup("all hosts go back, or none", silent)
     order = order_for(known.loaded, known.survey, join_timeout=join_timeout)
     now = known.record.ranks if known.record else ()

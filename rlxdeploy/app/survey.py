@@ -14,13 +14,14 @@ from rlxdeploy.edge.files import read_text
 from rlxdeploy.edge.gather import looked_up
 from rlxdeploy.edge.record import read_record
 from rlxdeploy.edge.survey import survey_hosts
-from rlxdeploy.errors import Finding, HostError, InventoryError, PasswordRefused, Place, Untrusted
+from rlxdeploy.errors import Finding, InventoryError, PasswordRefused, Place
 from rlxdeploy.facts.caps import NodeCaps, read_workers
 from rlxdeploy.facts.script import Patience
 from rlxdeploy.model.codec import load_survey
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.record import HostRecord
 from rlxdeploy.model.scope import ALL, Scope
+from rlxdeploy.model.silence import Silence
 from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.model.targets import Enquiry, Target, Targets
 from rlxdeploy.model.vocabulary import Become
@@ -96,7 +97,7 @@ def _asked(loaded: Loaded, lab: Lab, say: Say, extra: Extra) -> Survey:
         survey,
         hosts=hosts | {**second.hosts},
         failed={**survey.failed, **second.failed},
-        untrusted=(*survey.untrusted, *second.untrusted),
+        silent={**survey.silent, **second.silent},
     )
 
 
@@ -149,11 +150,11 @@ def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
         if isinstance(error, PasswordRefused):
             lab.spare(error)
     say(Doing("survey", len(outcomes.done), len(names), tuple(outcomes.failed)))
-    failed = outcomes.failed
+    silent = {name: Silence.of(error) for name, error in outcomes.failed.items()}
     return Survey(
         {name: _stamped(facts) for name, facts in outcomes.done.items()},
-        {name: _why(error) for name, error in failed.items()},
-        untrusted=tuple(name for name, error in failed.items() if isinstance(error, Untrusted)),
+        {name: str(silence) for name, silence in silent.items()},
+        silent=silent,
     )
 
 
@@ -169,8 +170,3 @@ def _recorded(loaded: Loaded) -> tuple[HostRecord, ...]:
     """Return the hosts that the last apply touched."""
     record = read_record(Path(loaded.path), loaded.job)
     return record.hosts if record else ()
-
-
-def _why(error: HostError) -> str:
-    trust = "not trusted: " if isinstance(error, Untrusted) else ""
-    return f"{trust}{error.doing}: {error.why}" + (f" ({error.remedy})" if error.remedy else "")

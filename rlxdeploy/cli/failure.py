@@ -9,7 +9,15 @@ from shutil import get_terminal_size
 from typing import Any
 
 from rlxdeploy.cli.fold import folded
-from rlxdeploy.errors import Finding, HostError, InventoryError, Place, RlxDeployError, Stale
+from rlxdeploy.errors import (
+    Finding,
+    HostError,
+    InventoryError,
+    Place,
+    RlxDeployError,
+    Stale,
+    Unsurveyed,
+)
 
 FORMAT_VERSION = 1
 INTERRUPTED = 130
@@ -127,7 +135,8 @@ def _no_output(error: BaseException) -> bool:
 
 
 def _document(error: BaseException) -> dict[str, object]:
-    base: dict[str, object] = {"kind": type(error).__name__, "message": str(error)}
+    kind = error.kind if isinstance(error, Unsurveyed) else type(error).__name__
+    base: dict[str, object] = {"kind": kind, "message": str(error)}
     if isinstance(error, BaseExceptionGroup):
         base["errors"] = [_document(one) for one in error.exceptions]
     if isinstance(error, HostError):

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from rlxdeploy.errors import Finding
+from rlxdeploy.errors import Finding, Unreachable
 from rlxdeploy.model.found import Found
 from rlxdeploy.model.host import Host
+from rlxdeploy.model.silence import Silence
 from rlxdeploy.model.stray import Stray
 
 FORMAT_VERSION = 1
 _OTHERWISE = "write another port"
+_DOING = "survey"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +267,8 @@ class Survey:
 
     *names* are the host names in `addr` with the addresses that the controller's resolver has for
     them, none where it has none.  *found* are the hosts that `[discover]` led to, in the order in
-    which they become nodes, and *notices* what else there is to say about the search.  *untrusted*
-    are those in *failed* whose host key is unknown or has changed.
+    which they become nodes, and *notices* what else there is to say about the search.  *silent*
+    tells of those in *failed* what error it was; nobody knows of a survey of an older rlxdeploy.
     """
 
     hosts: Mapping[str, HostFacts]
@@ -274,5 +276,11 @@ class Survey:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     found: tuple[Found, ...] = ()
     notices: tuple[Finding, ...] = ()
-    untrusted: tuple[str, ...] = ()
+    silent: Mapping[str, Silence] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
+
+    def error_of(self, host: str, more: str = "") -> Unreachable:
+        """Return why nothing is known of *host*; *more* is something else to do about it."""
+        if silence := self.silent.get(host):
+            return silence.error(host, _DOING, more)
+        return Unreachable(host, _DOING, self.failed.get(host, "not surveyed"), more)

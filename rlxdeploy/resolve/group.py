@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from rlxdeploy.errors import Severity, Unreachable, Untrusted
+from rlxdeploy.errors import Severity, Unreachable
 from rlxdeploy.model.survey import HostFacts, Network, Survey
 from rlxdeploy.model.vocabulary import Role, Topology
 from rlxdeploy.resolve.candidates import Address, plain_address
@@ -144,9 +144,7 @@ def _present(cast: list[Entry], survey: Survey, report: Report, most: float) -> 
 
 
 def _silent(host: str, survey: Survey, found: Collection[str]) -> Unreachable:
-    kind = Untrusted if host in survey.untrusted else Unreachable
-    why = survey.failed.get(host, "not surveyed")
-    return kind(host, "survey", why, _MEMBER if host in found else "")
+    return survey.error_of(host, _MEMBER if host in found else "")
 
 
 def _machine(entry: Entry, survey: Survey, same: Mapping[str, str], controller: Controller) -> str:

@@ -37,6 +37,22 @@ def test_a_new_key_is_shown_and_remembered(desk: Desk, site: Site, server: Serve
     assert (again.document["trusted"], again.document["added"]) == (["target"], [])
 
 
+def test_what_a_host_says_no_to_is_in_the_document(desk: Desk, site: Site, server: Server) -> None:
+    """Of a plan, live and from a saved survey: a wrong login has its own kind and a remedy."""
+    site.trusting(server)
+    site.authorized.write_text(f"{public_line(make_key(site.folder / 'stranger'))}\n")
+    live = desk.run("plan", "--json")
+    desk.run("probe", "--out", "survey.json")
+    saved = desk.run("plan", "--survey", "survey.json", "--json")
+
+    for done in (live, saved):
+        (error,) = done.document["error"]["errors"]
+        assert (done.code, error["kind"], error["host"]) == (4, "Refused", "target")
+        assert "tester is not let in" in error["why"]
+        assert "ssh -o BatchMode=yes" in error["remedy"]
+        assert error["remedy"] not in error["why"]
+
+
 def test_without_a_terminal_nothing_is_taken_for_a_yes(
     desk: Desk, site: Site, server: Server
 ) -> None:

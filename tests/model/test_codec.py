@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlxdeploy.errors import InventoryError
+from rlxdeploy.errors import InventoryError, Unreachable
 from rlxdeploy.model.codec import dump_survey, load_survey
+from rlxdeploy.model.silence import Silence
 from rlxdeploy.model.survey import Device, Hardware, HostFacts, JobSeen, Platform, RankSeen, Survey
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -35,6 +36,7 @@ SURVEYS = st.builds(
     Survey,
     hosts=st.dictionaries(TEXT, FACTS, max_size=2),
     failed=st.dictionaries(TEXT, TEXT, max_size=2),
+    silent=st.dictionaries(TEXT, st.builds(Silence, TEXT, TEXT, TEXT), max_size=2),
     names=st.dictionaries(TEXT, st.lists(TEXT, max_size=2).map(tuple), max_size=2),
     format_version=st.just(1),
 )
@@ -71,6 +73,14 @@ def test_what_is_no_survey_of_ours_is_refused_by_name(text: str, why: str) -> No
     assert "take the survey again" in str(caught.value)
 
 
+def test_a_survey_of_an_older_rlxdeploy_still_tells_who_failed() -> None:
+    """It has the words alone; one of them counts as not reached then."""
+    document = {"format_version": 1, "hosts": {}, "failed": {"a": "no"}, "untrusted": ["a"]}
+    error = load_survey(json.dumps(document), "lab.json").error_of("a")
+
+    assert (type(error), str(error)) == (Unreachable, "a: survey: no")
+
+
 def test_a_saved_survey_is_plain_to_read() -> None:
     """It is indented JSON with its letters as they are."""
     text = dump_survey(Survey({}, {"gerät": "stumm"}))
@@ -82,5 +92,6 @@ def test_a_saved_survey_is_plain_to_read() -> None:
         "names": {},
         "found": [],
         "notices": [],
+        "silent": {},
     }
     assert "gerät" in text

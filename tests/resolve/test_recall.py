@@ -10,6 +10,7 @@ from rlxdeploy.model.found import Found
 from rlxdeploy.model.host import Host, Tree
 from rlxdeploy.model.record import HostRecord
 from rlxdeploy.model.resolution import Resolution
+from rlxdeploy.model.silence import Silence
 from rlxdeploy.model.survey import HostFacts, Survey
 from rlxdeploy.resolve.checkup.examine import examine
 from rlxdeploy.resolve.checkup.patient import Asked
@@ -106,14 +107,14 @@ def host(last: int, *ranks: int) -> HostFacts:
     return machine(f"10.0.5.{last}", f"10.0.5.{last}/24", ranks=ranks)
 
 
-def seen(*machines: HostFacts, found: tuple[Found, ...], **extra: tuple[str, ...]) -> Survey:
+def seen(*machines: HostFacts, found: tuple[Found, ...], untrusted: tuple[str, ...] = ()) -> Survey:
     failed = {one.ssh: "no answer" for one in found}
     hosts = {one.host.name: one for one in machines}
     return Survey(
         hosts,
         {name: why for name, why in failed.items() if name not in hosts},
         found=found,
-        untrusted=extra.get("untrusted", ()),
+        silent={name: Silence("Untrusted", failed[name]) for name in untrusted},
     )
 
 

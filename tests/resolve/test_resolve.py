@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rlxdeploy.errors import CompileError, Severity, Unreachable, Untrusted
+from rlxdeploy.errors import CompileError, Severity, Unreachable, Unsurveyed, Untrusted
+from rlxdeploy.model.silence import Silence
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.resolve import resolve
 from tests.resolve.lab import CONTROLLER, HOSTS, load, machine, settle, survey, three
@@ -156,13 +157,25 @@ def test_a_silent_host_may_be_left_out(most: float) -> None:
 
 
 def test_one_silent_host_more_than_may_be_stops_everything() -> None:
-    """Both are named; one of them has another key than the known one, and stays apart by class."""
-    seen = survey(*three()[:1], failed={"b": "timed out", "c": "its key has changed"})
-    with pytest.raises(ExceptionGroup, match="2 of 3 hosts failed") as caught:
-        resolve(load(HOSTS), replace(seen, untrusted=("c",)), CONTROLLER, max_silent=1)
+    """All are named, each with what it was and its remedy, and all count as not reached."""
+    silent = {
+        "b": Silence("Unreachable", "timed out"),
+        "c": Silence("Untrusted", "its key has changed", "ask its owner"),
+        "d": Silence("Refused", "root is not let in", "offer another key"),
+    }
+    seen = survey(*three()[:1], failed={name: str(one) for name, one in silent.items()})
+    four = load(HOSTS + '[[node]]\nssh = "d"\n')
+    with pytest.raises(ExceptionGroup, match="3 of 4 hosts failed") as caught:
+        resolve(four, replace(seen, silent=silent), CONTROLLER, max_silent=1)
 
-    kinds = [type(one) for one in caught.value.exceptions]
-    assert kinds == [Unreachable, Untrusted]
+    failed = [one for one in caught.value.exceptions if isinstance(one, Unreachable)]
+    assert [type(one) for one in failed] == [Unreachable, Untrusted, Unsurveyed]
+    assert [str(one) for one in failed] == [
+        "b: survey: timed out",
+        "c: survey: its key has changed (ask its owner)",
+        "d: survey: root is not let in (offer another key)",
+    ]
+    assert [one.remedy for one in failed] == ["", "ask its owner", "offer another key"]
 
 
 def test_a_deployed_rank_keeps_its_number_when_a_host_comes_in_between() -> None:
