@@ -1,4 +1,4 @@
-"""`trust` against real sshds: what it adds to known_hosts is what OpenSSH goes by."""
+"""A host behind a bastion: what `trust` adds to known_hosts, and a job that runs there."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.desk import Desk
+from tests.fleet.desk import Desk, one_login_each
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.spec import HostSpec
@@ -88,3 +88,16 @@ def test_accept_new_takes_in_strangers_and_refuses_a_changed_key(
         assert f"the host key of {inner.name} has changed" in refused
         assert {old, fingerprint(inner)} <= set(refused.replace(",", " ").split())
     assert known.read_text() == before
+
+
+def test_a_job_behind_a_bastion_costs_one_login_there(fleet: Fleet, inner: Host) -> None:
+    """The bastion has a rank too: both hosts, and the way from one to the other, are one login."""
+    inner.trust()
+    both = [fleet.bastion, inner]
+    desk = Desk(fleet, "behind")
+    desk.write_hosts(both)
+
+    with one_login_each(both):
+        assert "2 of 2 ranks joined" in desk.run("apply", "--yes").stdout
+    with one_login_each(both):
+        desk.run("destroy", "--yes")
