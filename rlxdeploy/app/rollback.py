@@ -62,7 +62,7 @@ def _as_then(row: RankRow, then: dict[tuple[int, str], RankRow]) -> RankRow:
     was = then.get((row.rank, row.host))
     if was is None:
         return row
-    return replace(row, node=was.node, device=was.device, address=was.address)
+    return replace(row, node=was.node, device=was.device, address=was.address, layers=was.layers)
 
 
 def roll_back(wanted: Rollback, lab: Lab, say: Say, run: Run) -> Applied:

@@ -139,6 +139,8 @@ def _with_folders(written: Targets, folders: tuple[str, ...]) -> Targets:
 
 def ask(whom: Targets, lab: Lab, say: Say) -> Survey:
     """Survey every target; one that does not answer is in `failed` with its reason."""
+    if not whom.targets:
+        return Survey({})
     names = tuple(target.host.name for target in whom.targets)
     say(Doing("survey", 0, len(names), names))
     lab.expect(target.host for target in whom.targets)

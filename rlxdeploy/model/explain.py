@@ -93,14 +93,17 @@ def _said(detail: Mapping[str, Any], path: KeyPath, value: object) -> tuple[str,
 
 
 def _remedy_for_unknown(path: KeyPath) -> str:
-    """Say what was probably meant: a near key of this table, or this key of another table."""
+    """Say what was probably meant: a near key of this table, or this key of another table.
+
+    Where neither is so, all keys of this table are told.
+    """
     *around, key = path
     words = tuple(step for step in around if isinstance(step, str))
     here = Secret if "env" in words else TABLES[words]
     if hint := did_you_mean(str(key), _keys(here)):
         return hint
     homes = [table for table, model in TABLES.items() if key in _keys(model)]
-    return f"it belongs {_home(homes[0])}" if homes else ""
+    return f"it belongs {_home(homes[0])}" if homes else f"known here: {', '.join(_keys(here))}"
 
 
 def _home(table: tuple[str, ...]) -> str:

@@ -111,7 +111,10 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class RankRow:
-    """One line of the rank table: what the plan gives this rank."""
+    """One line of the rank table: what the plan gives this rank.
+
+    *layers* is its part of the model, half open as in LAYERS, "" without one.
+    """
 
     rank: int
     node: str
@@ -121,6 +124,7 @@ class RankRow:
     launch: str
     action: str
     managed: bool = True
+    layers: str = ""
 
 
 @dataclass(frozen=True, slots=True)

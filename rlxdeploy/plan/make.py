@@ -101,6 +101,7 @@ def _row(seat: Seat, resolution: Resolution, hosts: Mapping[str, HostPlan]) -> R
         launch=str(placed.launch) if placed and seat.managed else "",
         action=actions.get(seat.rank, "keep") if seat.managed else "unmanaged",
         managed=seat.managed,
+        layers=seat.share.layers or "",
     )
 
 

@@ -55,6 +55,8 @@ def needless(plan: Plan, resolution: Resolution, survey: Survey, record: Record 
     if resolution.world == 1:
         return "one rank has no peers"
     ranked = [name for name in resolution.hosts if resolution.on(name)]
+    if not ranked:
+        return "every rank runs elsewhere"
     # Every rank is told both, so no host could stay as it is.
     if any((part := plan.hosts.get(name)) is None or part.empty for name in ranked):
         return _SAME

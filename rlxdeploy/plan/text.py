@@ -32,7 +32,7 @@ class Line:
 _MARKS = {Change.CREATED: "+", Change.CHANGED: "~", Change.REMOVED: "-"}
 _PLURALS = {"it is": "they are", "it does": "they do", "its": "their"}
 _DIFF_TONES = {"+": Tone.CREATED, "-": Tone.REMOVED, "@": Tone.QUIET}
-_COLUMNS = ("rank", "node", "host", "device", "address", "launch", "action")
+_COLUMNS = ("rank", "node", "host", "device", "address", "layers", "launch", "action")
 
 
 def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterator[Line]:
@@ -60,7 +60,7 @@ def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterato
     for name, part in plan.hosts.items():
         if not part.empty:
             yield Line("")
-            yield from _host(name, part, diffs)
+            yield from _host(name, part, plan.join, diffs)
     if plan.notices:
         yield Line("")
     yield from (Line(f"{one.severity}: {one}", Tone.NOTICE) for one in plan.notices)
@@ -97,7 +97,7 @@ def summary(plan: Plan) -> str:
 
 
 def _table(ranks: tuple[RankRow, ...]) -> Iterator[Line]:
-    # A stop knows neither device nor address.
+    # A stop knows neither device nor address, and few jobs share out layers.
     columns = [one for one in _COLUMNS if any(getattr(row, one) != "" for row in ranks)]
     rows = [[str(getattr(row, column)) or "-" for column in columns] for row in ranks]
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
@@ -106,7 +106,7 @@ def _table(ranks: tuple[RankRow, ...]) -> Iterator[Line]:
         yield Line(f"  {'  '.join(padded).rstrip()}", tone)
 
 
-def _host(name: str, part: HostPlan, diffs: Collection[Change]) -> Iterator[Line]:
+def _host(name: str, part: HostPlan, join: str, diffs: Collection[Change]) -> Iterator[Line]:
     yield Line(f"{name} ({part.launch})", Tone.HEAD)
     for change in part.changes:
         yield from _change(change, diffs)
@@ -118,7 +118,8 @@ def _host(name: str, part: HostPlan, diffs: Collection[Change]) -> Iterator[Line
         yield Line(f"  then: {'; '.join(map(str, part.go))}", Tone.QUIET)
     if part.back:
         stays = "; ".join(map(str, part.confirm)) or "keep it"
-        yield Line(f"  once all ranks have joined: {stays}", Tone.QUIET)
+        are_up = "have started" if join == "exec" else "have joined"
+        yield Line(f"  once all ranks {are_up}: {stays}", Tone.QUIET)
         yield Line(f"  else, or in {part.back.after_s} s by itself: {part.back}", Tone.QUIET)
 
 

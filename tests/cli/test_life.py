@@ -198,3 +198,16 @@ slots = 2
         "",
         "",
     ]
+
+
+def test_a_group_that_runs_elsewhere_is_only_told(desk: Desk) -> None:
+    """Nobody is asked and no link is tried, so neither is said."""
+    nodes = "".join(f'[[node]]\naddr = "10.9.9.{n}:29500"\nmanaged = false\n' for n in (1, 2))
+    desk.write(nodes)
+
+    plan = desk.good("plan")
+
+    assert "2 ranks in a mesh" in plan.out
+    assert "every link" not in plan.out
+    assert "Nothing to change." in plan.out
+    assert "survey" not in plan.err

@@ -52,7 +52,10 @@ def test_a_public_cluster_file_loads_unchanged() -> None:
 
 REFUSED = {
     "an unknown key": ("ndoe = 1", "1:1: ndoe: unknown key; did you mean 'node'?"),
-    "an unknown key, unlike any": ("zzz = 1", "1:1: zzz: unknown key"),
+    "an unknown key, unlike any": (
+        "[runtime]\nzzz = 1",
+        "2:1: runtime.zzz: unknown key; known here: python, provision",
+    ),
     "a key of another table": (
         'topology = "star"',
         "1:1: topology: unknown key; it belongs in [job]",

@@ -124,6 +124,14 @@ def test_a_plan_that_leaves_a_host_as_it_is_changes_no_peers() -> None:
     assert "PEERS" in preflight(some, group(), survey, None).why_not
 
 
+def test_a_group_that_runs_elsewhere_is_left_to_whoever_runs_it() -> None:
+    """No host of ours could dial, and no plan says that a link will be tried."""
+    seats = tuple(replace(one, managed=False) for one in group().seats)
+    elsewhere = replace(group(), seats=seats, hosts={})
+
+    assert wanted(elsewhere, Survey({})).why_not == "every rank runs elsewhere"
+
+
 def test_a_group_of_one_dials_nobody() -> None:
     """WORLD 1 is said to be the reason."""
     alone = World(layout={"a": (0,)})

@@ -42,6 +42,20 @@ def test_a_plan_says_who_is_where_and_what_becomes_of_it() -> None:
     )
 
 
+def test_a_plan_shows_the_layers_where_there_are_any() -> None:
+    """Each rank's own, in a column of their own; without them nobody reads of layers."""
+    plan = first(World())
+    ranks = tuple(replace(row, layers=f"{row.rank}:{row.rank + 1}") for row in plan.ranks[:3])
+    shared = replace(plan, ranks=(*ranks, plan.ranks[3]))
+
+    lines = [line.text for line in plan_lines(shared)]
+
+    assert "  rank  node  host  device  address         layers  launch   action" in lines
+    assert "  2     b     b     cpu     10.0.0.1:29502  2:3     process  start" in lines
+    assert "  3     b     b     cpu     10.0.0.1:29503  -       process  start" in lines
+    assert not any("layers" in line.text for line in plan_lines(plan))
+
+
 def test_a_change_shows_its_diff_in_the_tones_of_a_diff() -> None:
     """Lines that go and lines that come are told apart; without the diff only the file is named."""
     whole = list(plan_lines(changed()))
@@ -57,9 +71,14 @@ def test_a_plan_promises_no_joining_that_nobody_will_prove() -> None:
     """Of a program without words only the start will be seen, and the plan says so beforehand."""
     quiet = "  the ranks will be started, joining not proven: ready is exec"
     plan = first(World())
+    shown = [line.text for line in plan_lines(plan)]
+    exec_shown = [line.text for line in plan_lines(replace(plan, join="exec"))]
 
-    assert quiet in [line.text for line in plan_lines(replace(plan, join="exec"))]
-    assert quiet not in [line.text for line in plan_lines(plan)]
+    assert quiet in exec_shown
+    assert quiet not in shown
+    assert any(line.startswith("  once all ranks have started: ") for line in exec_shown)
+    assert not any("have joined" in line for line in exec_shown)
+    assert any(line.startswith("  once all ranks have joined: ") for line in shown)
 
 
 def test_an_empty_plan_says_so() -> None:
