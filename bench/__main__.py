@@ -7,10 +7,12 @@ import importlib
 import importlib.util
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench.collectives import DOCUMENT, measure
+from tests.fleet.harness.local import FleetError
 
 NAMES = ("collectives", "compile", "deploy", "scan")
 NEEDED = ("mpi4py", "numpy", "torch")
@@ -36,7 +38,8 @@ def main() -> int:
         sys.stderr.write(f"{lacking}\n")
         return 2
     text, failed = _measured(options)
-    print(text)
+    if text:
+        print(text)
     if failed:
         sys.stderr.write("".join(f"not measured: {each}\n" for each in failed))
         return 1
@@ -61,8 +64,16 @@ def _module(name: str) -> Any:  # noqa: ANN401 - one of our modules
 def _measured(options: argparse.Namespace) -> tuple[str, list[str]]:
     """Return the text, and what could not be measured."""
     if options.name != "collectives":
-        return str(_module(options.name).run()), []
+        return carried_out(options.name, _module(options.name).run)
     return measure(options.ranks or [2, 4], quick=options.quick)
+
+
+def carried_out(name: str, run: Callable[[], str]) -> tuple[str, list[str]]:
+    """Return what *run* measured, or why it is not worth anything: what ran did not do its task."""
+    try:
+        return run(), []
+    except (RuntimeError, FleetError) as error:
+        return "", [f"{name}: {error}"]
 
 
 def write(name: str, text: str, document: Path) -> None:

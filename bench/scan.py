@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,17 +77,25 @@ def ours(fleet: Fleet) -> Sample:
     """Scan with our own scanner, on the fleet's controller."""
     root = str(Path(__file__).parents[1])
     ran = fleet.controller((sys.executable, "-c", OURS, SUBNET), env={"PYTHONPATH": root})
-    seconds, *found = ran.stdout.split()
+    seconds, *found = said("rlxdeploy", ran).split()
     return Sample(float(seconds), frozenset(found))
 
 
 def nmap(fleet: Fleet) -> Sample:
     """Scan with nmap, there too; it finds the controller itself as well, which does not count."""
-    said = fleet.controller(NMAP).stdout
-    took = _TOOK.search(said)
+    text = said("nmap", fleet.controller(NMAP))
+    took = _TOOK.search(text)
     if took is None:
-        raise RuntimeError(f"nmap did not say how long it took: {said}")
-    return Sample(float(took[1]), frozenset(_UP.findall(said)) - {"10.77.0.1"})
+        raise RuntimeError(f"nmap did not say how long it took: {text}")
+    return Sample(float(took[1]), frozenset(_UP.findall(text)) - {"10.77.0.1"})
+
+
+def said(name: str, ran: subprocess.CompletedProcess[str]) -> str:
+    """Return what a scanner printed; raise RuntimeError with its last words where it failed."""
+    if ran.returncode:
+        last = (ran.stderr.strip() or ran.stdout.strip() or "nothing").splitlines()[-1]
+        raise RuntimeError(f"{name} ended with exit {ran.returncode} and said: {last}")
+    return ran.stdout
 
 
 def _median(samples: list[Sample]) -> float:

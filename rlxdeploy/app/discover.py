@@ -26,6 +26,8 @@ from rlxdeploy.resolve.sift import Sifted, excluded, names_excluded, sifted
 _HERE = Host(CONTROLLER)
 _SSH_PORT = 22
 
+_LIST = "list the machines in ssh_hosts"
+
 # Below that nobody wonders how long it will take.
 _LONG_S = 5.0
 
@@ -150,7 +152,9 @@ class _Search:
         self.notices.append(replace(finding, severity=severity))
 
     def _nothing(self, key: str, what: str) -> None:
-        self._tell_of(key, what, Severity.WARNING, "list the machines in ssh_hosts")
+        listed = self.loaded.inventory.discover.ssh_hosts
+        remedy = "those in ssh_hosts are asked all the same" if listed else _LIST
+        self._tell_of(key, what, Severity.WARNING, remedy)
 
     def _interrupted(self, how_far: str) -> None:
         so_far = ", ".join(map(str, self.found)) or "no host"

@@ -17,5 +17,10 @@ class Found:
     said: str = ""
     ranks: tuple[int, ...] = ()
 
+    @property
+    def how(self) -> str:
+        """The word for how it came into the search: nobody finds what a person listed."""
+        return "listed" if self.by == "ssh_hosts" else "found"
+
     def __str__(self) -> str:
         return f"{self.ssh} ({self.said})" if self.said else self.ssh

@@ -53,10 +53,10 @@ def settled(loaded: Loaded, survey: Survey, without: Excluded) -> Loaded:
             taken.append(one)
         elif (facts := survey.hosts.get(one.ssh)) is None:
             why = survey.failed.get(one.ssh, "not surveyed")
-            lost = told(loaded, one, f"found, not taken: {why}")
+            lost = told(loaded, one, f"{one.how}, not taken: {why}")
             notices.append(replace(lost, severity=Severity.WARNING))
         elif reason := _against(facts, without):
-            notices.append(told(loaded, one, f"found, and excluded: {reason}"))
+            notices.append(told(loaded, one, f"{one.how}, and excluded: {reason}"))
         elif one.ssh not in same:
             # Of a machine under two names, both are told where machines are merged.
             taken.append(one)

@@ -72,7 +72,7 @@ def sifted(loaded: Loaded, found: Iterable[Found], without: Excluded) -> Sifted:
         keys = tuple(_keys(loaded, one))
         first = next((seen[key] for key in keys if key in seen), None)
         if without.has_found(one):
-            result.notices.append(told(loaded, one, "found, and excluded"))
+            result.notices.append(told(loaded, one, f"{one.how}, and excluded"))
         elif first is not None:
             result.notices.append(told(loaded, one, f"found again: it is {first} already"))
         elif len(result.found) == most:

@@ -120,7 +120,7 @@ def test_the_plan_says_who_was_found_and_who_was_not_taken(mixture: Mixture) -> 
     assert "is unknown: ssh-ed25519 SHA256:" in told
     closed = hosts["closed"].address
     assert f"{closed}: found, not taken: connect to {closed}:22: root is not let in" in told
-    assert "down: found, not taken" in told
+    assert "down: listed, not taken" in told
     assert f"{hosts['twice'].address} is twice under another name" in told
     assert "have one machine-id and are taken for two machines" in told
 

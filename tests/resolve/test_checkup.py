@@ -273,7 +273,7 @@ PAIRED: dict[str, tuple[Callable[[HostFacts, HostFacts], Survey], list[str]]] = 
     ),
     "a stranger that refuses us": (
         lambda a, b: survey(a, b, failed={"10.0.0.9": "log in: permission denied"}),
-        ["notice 10.0.0.9 reach: log in: permission denied"],
+        ["warning 10.0.0.9 reach: log in: permission denied"],
     ),
 }
 
@@ -313,6 +313,17 @@ def test_a_stars_worker_listens_nowhere() -> None:
 
     assert lines(found(text, first, replace(second, holders=(holder,)))) == []
     assert len(found(text, replace(first, holders=(holder,)), second).ailments) == 1
+
+
+def test_a_machine_under_two_names_is_looked_at_once() -> None:
+    """Two nodes of one host, written with two aliases: one machine is asked, with one ailment."""
+    first = host(noise="hello")
+    second = replace(first, host=replace(first.host, name="b"))
+
+    seen = found(PAIR, first, second)
+
+    assert [one.host for one in seen.ailments if one.check == "profile"] == ["a"]
+    assert seen.hosts == ("a",)
 
 
 def test_the_worst_comes_first() -> None:

@@ -90,7 +90,7 @@ def test_hosts_that_refuse_us_are_listed_and_no_error() -> None:
     assert [seat.host for seat in group.seats] == ["10.0.5.7"]
     (notice,) = loaded.notices
     assert notice.severity is Severity.WARNING
-    assert str(notice).startswith("inventory.toml:5:1: discover.ssh_hosts: gpu-a: found, not")
+    assert str(notice).startswith("inventory.toml:5:1: discover.ssh_hosts: gpu-a: listed, not")
     assert "SHA256:abc" in str(notice)
 
 
@@ -138,7 +138,7 @@ def test_a_host_may_turn_out_to_be_excluded(exclude: str, why: str) -> None:
     loaded, group = settle(text, surveyed(*machines, found=found))
 
     assert [seat.host for seat in group.seats] == ["gpu-a"]
-    assert f"gpu-b: found, and excluded: {why}" in said(loaded)
+    assert f"gpu-b: listed, and excluded: {why}" in said(loaded)
 
 
 def test_an_address_of_containers_excludes_nobody() -> None:
@@ -205,7 +205,7 @@ def test_an_empty_search_is_an_error_that_says_why() -> None:
     with pytest.raises(CompileError) as caught:
         settle(HEAD + SEARCH, seen)
 
-    assert "gpu-a: found, not taken: no answer in time" in str(caught.value)
+    assert "gpu-a: listed, not taken: no answer in time" in str(caught.value)
     assert "no node with a rank is left or was found" in str(caught.value)
 
 

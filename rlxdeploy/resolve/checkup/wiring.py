@@ -23,11 +23,12 @@ class _Port:
 def unreached(survey: Survey, written: Mapping[str, str | None]) -> Iterator[Ailment]:
     """Tell why hosts did not answer; only for those *written*, with their aliases, is it an error.
 
-    Found hosts that refuse us are nobody's mistake.
+    Found hosts that refuse us are a warning, as in a plan: there they are not taken.
     """
     for name, why in survey.failed.items():
         if name not in written:
-            yield Ailment(Severity.NOTICE, name, "reach", why)
+            remedy = f"let `ssh {name} true` work from here, or write it in exclude"
+            yield Ailment(Severity.WARNING, name, "reach", why, remedy)
             continue
         alias = written[name]
         remedy = f"`ssh {alias} true` has to work from here without asking anything"
