@@ -26,6 +26,7 @@ from rlxdeploy.model.preflight import Matrix
 from rlxdeploy.model.record import HostRecord, Record
 from rlxdeploy.model.survey import RankSeen, Survey
 from rlxdeploy.model.vocabulary import Launch
+from rlxdeploy.plan.mark import mark_before, readiness
 from rlxdeploy.render.key import needs_key, with_key
 
 
@@ -180,7 +181,8 @@ def taken_back(
     rows = [_again(plan, name, rank) for name, back in told.done.items() for rank in back.ranks]
     watched = None
     if rows:
-        former = replace(plan, ranks=tuple(sorted(rows, key=lambda row: row.rank)))
+        ready = readiness((mark_before(one.job) for one in survey.hosts.values()), plan.join)
+        former = replace(plan, join=ready, ranks=tuple(sorted(rows, key=lambda row: row.rank)))
         watched = _join(former, before, voice.lab, voice.say)
         voice.run.stage("joined again" if watched.ok else "not joined again")
     return Applied(plan, went=True, failed=told.failed, watched=watched, back=states, kept=kept)

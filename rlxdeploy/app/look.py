@@ -19,6 +19,7 @@ from rlxdeploy.model.scope import ALL, Member, Scope
 from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
 from rlxdeploy.model.vocabulary import Ready
 from rlxdeploy.plan.drift import drift
+from rlxdeploy.plan.mark import readiness
 
 MISSING = "missing"
 FAILED = "failed"
@@ -182,8 +183,14 @@ def status_of(known: Known) -> Status:
         failed=known.survey.failed,
         whole=known.chosen is None,
         drift=drift({name: facts.job for name, facts in known.survey.hosts.items()}),
-        proven=known.loaded.inventory.job.effective_ready is Ready.NOTIFY,
+        proven=_ready(known) == Ready.NOTIFY,
     )
+
+
+def _ready(known: Known) -> str:
+    """Return how the deployed ranks say that they are up: the inventory may have changed since."""
+    marks = [facts.job.deployed for facts in known.survey.hosts.values()]
+    return readiness(marks, known.loaded.inventory.job.effective_ready.value)
 
 
 def _shown(facts: HostFacts) -> Iterator[RankSeen]:

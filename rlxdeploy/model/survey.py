@@ -204,7 +204,8 @@ class Deployed:
 
     *placement* is what `[placement]` asked, as a digest, and each node's layers in rank order.
     *boot* tells whether units start at boot, None where an older rlxdeploy has not said so.
-    *secrets*: its environment files hold some, and nobody is to learn their digests.
+    *secrets*: its environment files hold some, and nobody is to learn their digests.  *ready* is
+    notify or exec, "" where an older rlxdeploy has not said so.
     """
 
     deployment: str
@@ -222,6 +223,7 @@ class Deployed:
     placement: str = ""
     secrets: bool = False
     boot: bool | None = None
+    ready: str = ""
 
 
 @dataclass(frozen=True, slots=True)

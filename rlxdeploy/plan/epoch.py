@@ -9,6 +9,9 @@ from rlxdeploy.plan.diff import Wanted
 
 RUNNING = frozenset({"active", "activating", "reloading"})
 
+# So many files tell why; the plan lists them all below.
+_NAMED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -49,13 +52,22 @@ def _how(seen: RankSeen) -> str:
 
 
 def _changed(changed: Iterator[Wanted], ranks: tuple[int, ...]) -> Iterator[Cause]:
+    """Yield one cause a rank, however many of its files have changed."""
+    named: dict[int, list[str]] = {}
     for one in changed:
         # Each rank has files of its own under the same names: naming them says no more.
         own = one.file.path.startswith(("env/", "process/"))
-        which = "" if own else f" ({one.file.path})"
-        yield from (
-            Cause(rank, f"'s inputs changed{which}") for rank in one.file.restarts if rank in ranks
-        )
+        for rank in ranks:
+            if rank in one.file.restarts:
+                named.setdefault(rank, []).extend([] if own else [one.file.path])
+    for rank, paths in named.items():
+        yield Cause(rank, f"'s inputs changed{_which(paths)}")
+
+
+def _which(paths: list[str]) -> str:
+    more = len(paths) - _NAMED
+    shown = ", ".join(paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f" ({shown})" if paths else ""
 
 
 def because(found: tuple[Cause, ...], everyone: tuple[int, ...], *, first: bool) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from rlxdeploy.plan.clear import clearing
 from rlxdeploy.plan.drift import drift
 from rlxdeploy.plan.guard import foreign, is_foreign
 from rlxdeploy.plan.hosts import supervisor_argv
+from rlxdeploy.plan.mark import as_deployed
 from rlxdeploy.plan.order import Order
 
 KEEP = "keep"
@@ -51,6 +52,8 @@ def plan_restart(resolution: Resolution, files: RemoteFiles, survey: Survey, ord
     if findings:
         raise CompileError(findings)
     sites = {name: Site(one.host, one.tree, one.launch) for name, one in resolution.hosts.items()}
+
+    order = as_deployed(order, (survey.hosts[name].job.deployed for name in sites))
 
     def part(site: Site, seen: JobSeen) -> HostPlan:
         return _restart(resolution.hosts[site.host.name], files, seen, order)

@@ -10,6 +10,7 @@ from rlxdeploy.model.vocabulary import Launch
 from rlxdeploy.plan.back import way_back
 from rlxdeploy.plan.clear import leaving
 from rlxdeploy.plan.guard import age, foreign, is_foreign
+from rlxdeploy.plan.mark import as_deployed
 from rlxdeploy.plan.order import Order
 
 
@@ -41,6 +42,7 @@ def plan_rollback(
     if not marks:
         raise _no_such_release(wanted, seen, order)
     _refuse_a_part(wanted, marks, unmanaged)
+    order = as_deployed(order, marks.values())
     parts = {name: _part(sites[name], one, wanted, order) for name, one in seen.items()}
     return _plan(wanted, marks, parts, order)
 

@@ -65,8 +65,11 @@ def test_a_program_without_words_is_started_and_no_more_is_claimed(desk: Desk) -
     assert "2 of 2 ranks started, joining not proven" in applied.out
     assert "2 of 2 ranks started, joining not proven" in status.out
     assert status.out.count("  not proven  ") == len(("rank 0", "rank 1"))
-    assert desk.good("status", "--json").document["proven"] is False
     assert "Nothing to change." in desk.good("plan").out
+
+    # Not applied: what runs proves no more than before.
+    program(desk, '["sh", "-c", "echo up; exec sleep 600"]', 'ready = "notify"')
+    assert desk.good("status", "--json").document["proven"] is False
 
 
 def test_what_a_program_writes_beside_its_files_is_not_read(desk: Desk) -> None:

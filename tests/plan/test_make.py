@@ -297,6 +297,20 @@ def test_another_key_restarts_the_group_and_reaches_every_host() -> None:
         assert change.before.startswith("secret:")
 
 
+def test_a_rank_with_several_changed_files_has_one_reason() -> None:
+    """What changed for all is said once; what changed beside it for one rank is no second time."""
+    before = World(launch="systemd", key="k")
+    after = replace(before, unit="[Unit]\n#\n", key="o", notes={2: "new"})
+    plan = plan_for(after, applied(before))
+    place = tree("systemd")
+
+    which = f"{place.units}/rlx-t@.service, {place.key}"
+    ranks = f"ranks 0{EN_DASH}3"
+    assert plan.why == (f"{ranks}'s inputs changed ({which}); {ranks} restart",)
+    for part in plan.hosts.values():
+        assert {one.why for one in part.actions} == {f"its inputs changed ({which})"}
+
+
 def test_a_key_of_somebody_else_is_installed_anew() -> None:
     """A job that runs as another user than before has to be able to read it."""
     world = World(launch="systemd", key="k")

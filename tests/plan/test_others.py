@@ -92,6 +92,24 @@ def test_a_rollback_says_which_ranks_it_starts_anew(survey: Survey, action: str)
     assert (StopRanks((0, 1)) in plan.hosts["a"].go) == (action == "restart")
 
 
+def test_what_is_started_again_is_as_it_was_applied() -> None:
+    """How ranks say that they are up, and when they start, is the release's and no later word's."""
+    later = replace(ORDER, ready="exec", boot=False)
+    hosts = {
+        name: replace(facts, job=replace(facts.job, kept={"r0": facts.job.deployed}))
+        for name, facts in UP.hosts.items()
+        if facts.job.deployed
+    }
+    back = plan_rollback(SITES, replace(UP, hosts=hosts), later, "r0")
+    again = plan_restart(WORLD.resolution, WORLD.render(1), UP, later)
+
+    for plan in (back, again):
+        (start,) = (one for one in plan.hosts["a"].go if isinstance(one, StartRanks))
+        assert (plan.join, start.boot) == ("notify", True)
+    assert back.hosts["a"].back
+    assert back.hosts["a"].back.notify
+
+
 def test_none_of_them_touches_another_deployment() -> None:
     """The same refusal as for an apply, lifted by the same flag."""
     stranger = replace(ORDER, deployment="d2")
