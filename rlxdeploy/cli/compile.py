@@ -121,7 +121,7 @@ def probe_command(
         for line in _hosts(probed, bench=bench):
             screen.results.out(line, highlight=False)
     if bench:
-        screen.notes.out("notice: the speeds are kept: plan and apply take them", highlight=False)
+        screen.notes.out("notice: the speeds are kept for plan and apply", highlight=False)
     for notice in (*probed.notices, *probed.unmeasured):
         screen.notes.out(f"{notice.severity}: {notice}", highlight=False)
     for name, why in probed.failed.items():

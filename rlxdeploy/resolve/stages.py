@@ -23,7 +23,10 @@ GB = 1e9
 _OF_ACCELERATOR = 0.85
 _HOST_BOUND = frozenset({CPU, "cuda"})
 
-_MEASURE = "measure once with probe --bench: plan and apply take what it has kept"
+_MEASURE = (
+    "measure once with probe --bench: plan and apply take what it keeps"
+    " (for --survey, what it saves with --out)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def test_layers_by_speed_need_one_measurement_and_then_an_apply(desk: Desk) -> N
 
     assert refused.code == 1
     assert "measure once with probe --bench" in refused.err
-    assert "the speeds are kept" in measured.err
+    assert "the speeds are kept for plan and apply" in measured.err
     assert "speeds measured on 20" in plan.out
     assert f"  {desk.host}:29500  0:" in plan.out
     assert "2 of 2 ranks joined" in applied.out
