@@ -4,10 +4,13 @@ Commands live in the modules of `COMMANDS` and are imported when they are asked 
 `validate` pays for neither numpy nor SSH.  The README lists the exit codes.
 """
 
+import atexit
 import itertools
+import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
@@ -55,6 +58,8 @@ COMMANDS: Mapping[str, str] = {
 # What the parser raises for a bad command line; typer gives its base no public name.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 USAGE_EXIT = 64
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_Handler = Callable[[int, FrameType | None], None] | signal.Handlers
 
 
 class LazyGroup(TyperGroup):
@@ -134,7 +139,11 @@ def main() -> None:
         # A terminal or log that knows no en dash shows a question mark in its place.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    _handle_both(_leave)
+    # The interpreter, on its way out, gives each signal back its power to kill.
+    atexit.register(_handle_both, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -149,8 +158,12 @@ def run(arguments: list[str]) -> int:
         report_usage(error, form)
         return USAGE_EXIT
     except (KeyboardInterrupt, typer.Abort):
-        return report_failure(Interrupted("interrupted"), form)
-    except (Exception, Interrupted, Terminated) as error:
+        with _undisturbed():
+            return report_failure(Interrupted("interrupted"), form)
+    except (Interrupted, Terminated) as error:
+        with _undisturbed():
+            return report_failure(error, form)
+    except Exception as error:
         if exit_code_of(error) is None:
             report_bug(error, form)
             raise
@@ -168,6 +181,27 @@ def with_color_first(arguments: list[str]) -> list[str]:
         else:
             (first if one.startswith("--color=") else rest).append(one)
     return [*first, *rest]
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Have the last words whole, however often somebody presses Ctrl-C."""
+    before = {one: signal.signal(one, signal.SIG_IGN) for one in _SIGNALS}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _handle_both(handler: _Handler) -> None:
+    for one in _SIGNALS:
+        signal.signal(one, handler)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    # All has been said; threads that still wait for hosts are waited for no longer.
+    os._exit(128 + number)
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> None:
