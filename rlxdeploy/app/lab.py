@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from rlxdeploy.edge.become import PasswordSession
 from rlxdeploy.edge.local import open_local
 from rlxdeploy.edge.session import Session
+from rlxdeploy.edge.ssh.overrides import Overrides
 from rlxdeploy.edge.survey import SurveyLimits
 from rlxdeploy.errors import Finding, PasswordRefused, Severity, UsageError
 from rlxdeploy.model.host import Host
@@ -21,9 +22,6 @@ from rlxdeploy.model.vocabulary import Become
 
 if TYPE_CHECKING:
     from rlxdeploy.edge.ssh.hosts import SshHosts
-
-# A connection is made in steps (connect, exchange keys, log in), each within connect_timeout.
-_STEPS = 3
 
 # A wrong password is answered after some seconds, and sudo may have to ask a directory for it.
 _SUDO_S = 20.0
@@ -120,8 +118,9 @@ class Lab:
 
     @property
     def limits(self) -> SurveyLimits:
-        """What bounds a survey."""
-        limits, opening = SurveyLimits(), _STEPS * self._table.connect_timeout
+        """What bounds a survey of the hosts that are expected."""
+        limits, over_ssh = SurveyLimits(), self._over_ssh
+        opening = over_ssh.opening if over_ssh else self._overrides.opening()
         transit = limits.transit + (_SUDO_S if self._password else 0.0)
         return replace(limits, at_once=self.forks, opening=opening, transit=transit)
 
@@ -138,6 +137,9 @@ class Lab:
     def _ssh(self) -> "SshHosts":
         # Imported when needed: a job on this machine alone does not pay half a second for SSH.
         from rlxdeploy.edge.ssh.hosts import SshHosts  # noqa: PLC0415 - as said above
-        from rlxdeploy.edge.ssh.overrides import Overrides  # noqa: PLC0415 - as said above
 
-        return SshHosts(Overrides.of(self._table, self._folder))
+        return SshHosts(self._overrides)
+
+    @property
+    def _overrides(self) -> Overrides:
+        return Overrides.of(self._table, self._folder)

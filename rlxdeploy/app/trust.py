@@ -18,12 +18,8 @@ from rlxdeploy.edge.ssh.trust import NewKey, next_unknown, remember
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts.ssh_keys import PublicKey
 from rlxdeploy.model.host import Host
-from rlxdeploy.model.tables import Ssh
 
 DOING = "trust"
-
-# One round opens the way to one hop more, in as many steps: connect, exchange keys, log in.
-_STEPS = 3
 
 # Raises where the person does not agree; nothing of the round is remembered then.
 Agree = Callable[[Sequence[NewKey]], None]
@@ -80,8 +76,7 @@ def trust(names: Sequence[str], overrides: Overrides, agree: Agree, progress: Pr
 
 def _ask(hosts: SshHosts, waiting: Mapping[str, Host], done: Trust) -> dict[str, NewKey]:
     """Return the next unknown key of each host that has one, and sort the other hosts out."""
-    patience = hosts.overrides.connect_timeout or Ssh().connect_timeout
-    pool = Pool(hosts.overrides.forks, _STEPS * patience)
+    pool = Pool(hosts.overrides.forks, hosts.opening)
     outcomes = pool.on_hosts(
         lambda host, deadline: next_unknown(hosts, host, deadline), waiting, DOING
     )

@@ -40,9 +40,6 @@ from rlxdeploy.model.host import Host
 # paramiko logs what it raises too; without a handler of its own that would go to stderr.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
-# Each step of a connection has the patience; this many of them follow one another.
-_STEPS = 3
-
 
 @dataclass(frozen=True, slots=True)
 class FabricLink:
@@ -97,7 +94,7 @@ class FabricClient:
     def connect(self, hop: Hop, before: FabricLink | None, deadline: float) -> FabricLink:
         """Return a link to *hop*, through *before* if given; raise ConnectFailure or OSError."""
         patience = self.terms.patience(hop)
-        deadline = min(deadline, time.monotonic() + _STEPS * patience)
+        deadline = min(deadline, time.monotonic() + self.terms.opening(hop))
         line = None if before else dial(hop, patience, deadline)
         agent = Agent(hop, patience)
         try:

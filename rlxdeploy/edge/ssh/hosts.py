@@ -57,6 +57,17 @@ class SshHosts:
 
         pool.on_hosts(look_up, unknown, "look up the way")
 
+    @property
+    def opening(self) -> float:
+        """Seconds in which any host can be opened, by the longest way looked up so far.
+
+        What `ConnectTimeout` says of each hop is in it, so that no host is given up before.
+        """
+        with self._lock:
+            routes = tuple(self._routes.values())
+        ways = (sum(map(self.terms.opening, route)) for route in routes)
+        return max((self.overrides.opening(), *ways))
+
     def open(self, host: Host, deadline: float, shell: tuple[str, ...] = SHELL) -> Session:
         """Return a session with the bootstrap running in *shell* (`edge.session.OpenSession`).
 

@@ -28,7 +28,6 @@ from rlxdeploy.model.host import Host
 
 _LOOK_S = 0.02
 _LAST_WORDS_S = 1.0
-_STEPS = 3
 # The exit status of an ssh that fails; other statuses are the command's.
 _SSH_ITSELF = 255
 _NEVER_ASK = {"SSH_ASKPASS_REQUIRE": "never"}
@@ -119,7 +118,7 @@ class OpenSshClient:
 
     def connect(self, hop: Hop, before: MasterLink | None, deadline: float) -> MasterLink:
         """Return a link to *hop*, through *before* if given; raise ConnectFailure or OSError."""
-        deadline = min(deadline, time.monotonic() + _STEPS * self.terms.patience(hop))
+        deadline = min(deadline, time.monotonic() + self.terms.opening(hop))
         link = self._master(hop, before)
         try:
             self._await(link, before, deadline)

@@ -10,6 +10,8 @@ from rlxdeploy.model.vocabulary import HostKeys, SshClient
 
 # Long enough for a host behind two bastions, short enough to wait for at a terminal.
 _CONNECT_S = 10.0
+# A connection is made in so many steps: connect, exchange keys, log in.
+_STEPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,10 @@ class Overrides:
     def patience(self, configured: float | None) -> float:
         """Return the seconds one step of a connection may take: ours if written, else ssh's."""
         return self.connect_timeout or configured or _CONNECT_S
+
+    def opening(self, configured: float | None = None) -> float:
+        """Return the seconds that all steps of a connection may take together."""
+        return _STEPS * self.patience(configured)
 
 
 def _path(written: str | None, folder: Path) -> str:

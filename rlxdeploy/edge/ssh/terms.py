@@ -37,6 +37,10 @@ class Terms:
         """Return the seconds that one step towards *hop* may take."""
         return self.overrides.patience(hop.resolved.seconds("connecttimeout"))
 
+    def opening(self, hop: Hop) -> float:
+        """Return the seconds that a connection to *hop* may take, the way to it not counted."""
+        return self.overrides.opening(hop.resolved.seconds("connecttimeout"))
+
     def keepalive(self, hop: Hop) -> Keepalive:
         """Return how we ask whether *hop* is still there; a count of zero still asks once."""
         interval = int(hop.resolved.seconds("serveraliveinterval") or _KEEPALIVE_S)
