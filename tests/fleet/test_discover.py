@@ -189,8 +189,8 @@ def test_a_search_that_misses_a_member_does_not_let_it_go(mixture: Mixture) -> N
     assert smaller[0] == f"found: 11 ranks in a mesh on 11 hosts, without {lost.address}"
     rows = [line.split() for line in smaller if line[2:3].isdigit()]
     assert sorted(row[2] for row in rows) == sorted({*mixture.members} - {lost.address})
-    (told,) = (line for line in smaller if "not found this time, and asked all the same" in line)
-    assert loud.address in told
+    told = [line for line in smaller if "not found this time, and asked all the same" in line]
+    assert any(loud.address in line for line in told)
 
 
 def test_resolve_writes_the_inventory_one_would_have_written(mixture: Mixture) -> None:
