@@ -150,7 +150,7 @@ def settled(plan: Plan, survey: Survey, carried: Carried, voice: Voice) -> Appli
 
 
 def _stays(error: HostError) -> HostError:
-    remedy = "its ranks have joined, so it stays by itself; apply again to have it tidied"
+    remedy = "its ranks are up, so it stays by itself; apply again to have it tidied"
     return HostError(error.host, "confirm", error.why, remedy)
 
 

@@ -45,7 +45,7 @@ start_timer() { # seconds
   fi
   wants=$units/timers.target.wants
   [ -d "$wants" ] || folder "$wants" || return
-  printf '%s\n' "[Unit]" "Description=rlx job $job: go back unless all ranks have joined" \
+  printf '%s\n' "[Unit]" "Description=rlx job $job: go back unless all ranks are up" \
     "[Service]" "Type=oneshot" "ExecStart=/bin/sh \"$(systemd_word "$back/back.sh")\"" \
     "Restart=on-failure" "RestartSec=15" "TimeoutStartSec=infinity" >"$units/$timer.service" || return
   printf '%s\n' "[Unit]" "Description=rlx job $job: when to go back" \
@@ -93,7 +93,7 @@ fire() {
   locked=1
   [ -f "$back/state" ] || leave 0
   if all_joined; then
-    echo "all ranks have joined: release $(standing) stays"
+    echo "all ranks are up: release $(standing) stays"
     confirm || leave 1
   else
     echo "going back from release $(standing) to release $(value release "$back/state")"
