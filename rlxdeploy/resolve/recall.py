@@ -40,7 +40,8 @@ def recalled(found: Iterable[Found], known: Iterable[Found]) -> list[Found]:
         replace(one, ranks=members[one.ssh].ranks) if one.ssh in members else one for one in found
     ]
     names = {one.ssh for one in answered}
-    return sorted((*answered, *(members[name] for name in members.keys() - names)), key=_order)
+    silent = (one for name, one in members.items() if name not in names)
+    return sorted((*answered, *silent), key=_order)
 
 
 def missed(loaded: Loaded, found: Iterable[Found], asked: Iterable[Found]) -> Iterator[Finding]:
