@@ -17,7 +17,11 @@ demo: $(VENV)/.installed
 	  '  $(BIN)/rlxdeploy stop    inventories/local.toml        # stop the ranks, keep the files' \
 	  '  $(BIN)/rlxdeploy destroy inventories/local.toml --yes  # stop and remove every trace'
 
-test: lint wheel checkout hosts
+# Both long parts mostly wait, for processes the one and for hosts the other: side by side they take
+# the time of the longer.
+test: lint
+	@echo 'The tests of the wheel and those on hosts run side by side; each says how it went when it ends.'
+	@$(MAKE) --no-print-directory -j2 --output-sync=target wheel hosts checkout
 
 # The house rules: style, types (the runtime's for Python 3.9 too), import directions.
 lint: $(VENV)/.dev
@@ -30,7 +34,7 @@ lint: $(VENV)/.dev
 
 # For work on the code: every test that needs no hosts, from the checkout.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not fleet and not soak"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not fleet and not soak"
 
 # The same tests from another folder against the built wheel, which alone has the package …
 wheel: $(VENV)/.dev
