@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: demo test lint unit wheel checkout hosts fleet hosts-runtime soak bench clean
+.PHONY: demo test lint unit wheel checkout quiet hosts fleet hosts-runtime soak bench clean
 
 # The main job on this machine: plan, apply, four ranks joined, how to go on from there.
 demo: $(VENV)/.installed
@@ -21,7 +21,8 @@ demo: $(VENV)/.installed
 # the time of the longer.
 test: lint
 	@echo 'The tests of the wheel and those on hosts run side by side; each says how it went when it ends.'
-	@$(MAKE) --no-print-directory -j2 --output-sync=target wheel hosts checkout
+	@$(MAKE) --no-print-directory -j2 --output-sync=target wheel hosts
+	@$(MAKE) --no-print-directory -j1 checkout quiet
 
 # The house rules: style, types (the runtime's for Python 3.9 too), import directions.
 lint: $(VENV)/.dev
@@ -34,7 +35,8 @@ lint: $(VENV)/.dev
 
 # For work on the code: every test that needs no hosts, from the checkout.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not fleet and not soak"
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not fleet and not soak and not quiet"
+	$(BIN)/python -m pytest -q -m "quiet and not fleet"
 
 # The same tests from another folder against the built wheel, which alone has the package …
 wheel: $(VENV)/.dev
@@ -42,16 +44,21 @@ wheel: $(VENV)/.dev
 
 # … and those of them that need the repository around them.
 checkout: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m checkout
+	$(BIN)/python -m pytest -q -m "checkout and not quiet"
+
+# Those that measure time, with nothing beside them.
+quiet: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m quiet
 
 # Real hosts; these tests skip with their reason where there can be no fleet.  Three files at a
 # time, the longest first: most of them wait for hosts, each file for hosts of its own.
 FLEET_AT_ONCE = -n 3 --dist loadfile --no-loadscope-reorder
 hosts: $(VENV)/.dev
-	$(BIN)/python -m pytest -q $(FLEET_AT_ONCE) -m "fleet and not soak" tests/fleet
+	$(BIN)/python -m pytest -q $(FLEET_AT_ONCE) -m "fleet and not soak and not quiet" tests/fleet
 
 fleet: $(VENV)/.dev
-	FLEET=required $(BIN)/python -m pytest -q $(FLEET_AT_ONCE) -m "fleet and not soak" tests/fleet
+	FLEET=required $(BIN)/python -m pytest -q $(FLEET_AT_ONCE) -m "fleet and not soak and not quiet" tests/fleet
+	FLEET=required $(BIN)/python -m pytest -q -m "fleet and quiet" tests/fleet
 
 # The runtime's own tests inside a Debian 11 and a Debian 13: the oldest and newest Python and numpy.
 hosts-runtime: $(VENV)/.dev

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 from statistics import median
 
 from tests.runtime.cluster import fresh_host
@@ -16,6 +18,7 @@ TRIES, ROUNDS = 5, 3
 RANK_S = 60.0
 
 
+@pytest.mark.quiet
 def test_an_all_reduce_is_not_grossly_slower_than_a_bare_socket(tmp_path: Path) -> None:
     """The bytes of 16 MiB over their time are a third at least of what a socket carries."""
     key = tmp_path / "key"

@@ -27,7 +27,7 @@ def main() -> int:
         elsewhere.mkdir()
         for name in CARRIED:
             _carry(ROOT / name, elsewhere / name)
-        marks = "not fleet and not checkout and not soak"
+        marks = "not fleet and not checkout and not quiet and not soak"
         at_once = ("-n", "3", "--dist", "worksteal")
         command = [str(python), "-m", "pytest", "-q", *at_once, "-m", marks]
         variables = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}

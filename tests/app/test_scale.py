@@ -26,6 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("topology", ["mesh", "star"])
 def test_a_plan_for_two_thousand_hosts_takes_seconds(folder: Path, topology: str) -> None:
     """As its own process, with Python's start, under ten seconds and 500 MB."""

@@ -224,6 +224,7 @@ def test_ctrl_c_gives_what_was_found_so_far(port: int) -> None:
     assert open_descriptors() == before
 
 
+@pytest.mark.quiet
 def test_a_16_takes_seconds_and_no_memory(port: int) -> None:
     """65,534 addresses are tried and answered by the machine itself, in a bounded flight."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

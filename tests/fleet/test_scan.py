@@ -94,6 +94,7 @@ def hole(fleet: Fleet) -> Iterator[None]:
         run(("ip", "netns", "delete", name))
 
 
+@pytest.mark.quiet
 def test_a_24_takes_about_one_timeout(fleet: Fleet, six: list[Host]) -> None:
     """Every host on the controller's subnet is found, and the controller itself is not."""
     said = scan(fleet, "10.77.0.0/24")
@@ -132,6 +133,7 @@ def test_the_port_that_answers_is_the_one_that_is_dialled(fleet: Fleet, hosts: L
     assert found[f"ssh://{other.address}:2222"]["addr"] == f"{other.address}:29500"
 
 
+@pytest.mark.quiet
 @pytest.mark.usefixtures("hole")
 def test_a_routed_16_takes_seconds_and_no_memory(fleet: Fleet) -> None:
     """Three hosts of 65,534 are found where nothing answers for the others."""
