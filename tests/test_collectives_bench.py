@@ -5,9 +5,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
-from statistics import median
 
 from tests.runtime.cluster import fresh_host
 
