@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from tests.fleet.harness.local import wait_until
 
 RUN_S = 100.0
 HEALED_S = 60.0
+REST_S = 5.0
 
 _HEAD = """\
 [job]
@@ -157,7 +159,15 @@ def footprints(hosts: Iterable[Host]) -> Mapping[str, set[str]]:
         return dict(zip([host.name for host in every], pool.map(footprint, every), strict=True))
 
 
-def differences(before: Mapping[str, set[str]], hosts: Iterable[Host]) -> list[str]:
-    """Return what of each host is not as it was, or was not there *before*."""
-    now = footprints(hosts)
-    return [f"{name}: {line}" for name in now for line in sorted(now[name] ^ before[name])]
+def differences(before: Mapping[str, set[str]], hosts: Sequence[Host]) -> list[str]:
+    """Return what of each host is not as it was, or was not there *before*.
+
+    A session that has just ended may still have its last process to lose; what is there after
+    `REST_S` is there to stay.
+    """
+    deadline = time.monotonic() + REST_S
+    while True:
+        now = footprints(hosts)
+        found = [f"{name}: {line}" for name in now for line in sorted(now[name] ^ before[name])]
+        if not found or time.monotonic() > deadline:
+            return found
