@@ -34,10 +34,10 @@ _OF_LOGINS = (
     "/run/motd.dynamic",
 )
 
-# The processes of logins, and those that ask.
+# The processes of logins, and those that ask or wait to ask again.
 _SESSIONS = (
     *(r"\(sd-pam\)", "sshd[:-].*", ".*systemd --user", ".*dbus-daemon --session.*"),
-    *("sh -c .*", "ps -eo .*", "grep -vE .*", "sed .*"),
+    *("sh -c .*", "ps -eo .*", "grep -vE .*", "sed .*", "sleep 1"),
 )
 
 # All that can be left behind, one thing a line: files with owner, group, mode, size and content,

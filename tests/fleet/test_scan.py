@@ -145,6 +145,7 @@ def test_a_routed_16_takes_seconds_and_no_memory(fleet: Fleet) -> None:
     assert said["kibibytes"] < 16 << 10
 
 
+@pytest.mark.quiet
 def test_an_on_link_16_is_paced_and_says_so_first(fleet: Fleet) -> None:
     """The estimate is said before a packet is sent, and no more is begun than it promises.
 
