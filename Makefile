@@ -35,7 +35,7 @@ lint: $(VENV)/.dev
 
 # For work on the code: every test that needs no hosts, from the checkout.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not fleet and not soak and not quiet"
+	$(BIN)/python -m pytest -q -n 5 --dist worksteal -m "not fleet and not soak and not quiet"
 	$(BIN)/python -m pytest -q -m "quiet and not fleet"
 
 # The same tests from another folder against the built wheel, which alone has the package …

@@ -28,7 +28,7 @@ def main() -> int:
         for name in CARRIED:
             _carry(ROOT / name, elsewhere / name)
         marks = "not fleet and not checkout and not quiet and not soak"
-        at_once = ("-n", "3", "--dist", "worksteal")
+        at_once = ("-n", "5", "--dist", "worksteal")
         command = [str(python), "-m", "pytest", "-q", *at_once, "-m", marks]
         variables = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
         done = subprocess.run(command, cwd=elsewhere, env=variables, check=False)
