@@ -40,14 +40,20 @@ def processor():
 
 def cards():
     import torch
-    label = "rocm" if torch.version.hip else "cuda"
-    for index in range(torch.cuda.device_count()):
-        row, square = (torch.ones(rows, 4096, device="cuda:%d" % index) for rows in (1, 4096))
+    def on(device, finish):
+        row, square = (torch.ones(rows, 4096, device=device) for rows in (1, 4096))
         def product():
             torch.mm(row, square)
-            torch.cuda.synchronize(index)
+            finish()
         product()
-        print("gflops|%s|%d|%.3f" % (label, index, best(product)))
+        return best(product)
+    label = "rocm" if torch.version.hip else "cuda"
+    for index in range(torch.cuda.device_count()):
+        speed = on("cuda:%d" % index, lambda: torch.cuda.synchronize(index))
+        print("gflops|%s|%d|%.3f" % (label, index, speed))
+    metal = getattr(torch.backends, "mps", None)
+    if metal and metal.is_available():
+        print("gflops|metal||%.3f" % on("mps", torch.mps.synchronize))
 
 PAGE, MIB = 4096 if not hasattr(os, "sysconf") else os.sysconf("SC_PAGE_SIZE"), 1 << 20
 

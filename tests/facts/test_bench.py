@@ -67,6 +67,39 @@ def test_processor_and_disk_are_measured(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+# What a Mac's torch is asked for, with numpy to do the work: there is no such card here.
+TORCH = """\
+import numpy, types
+version = types.SimpleNamespace(hip=None)
+cuda = types.SimpleNamespace(device_count=lambda: 0)
+backends = types.SimpleNamespace(mps=types.SimpleNamespace(is_available=lambda: True))
+done = []
+mps = types.SimpleNamespace(synchronize=lambda: done.append(1))
+def ones(rows, columns, device):
+    assert device == "mps"
+    return numpy.ones((rows, columns), "f4")
+def mm(row, square):
+    assert len(done) >= mm.calls, "nobody waited for the last product"
+    mm.calls += 1
+    return row @ square
+mm.calls = 0
+"""
+
+
+def test_an_apple_card_is_measured_as_metal(tmp_path: Path) -> None:
+    """Where torch has Metal, each product is waited for and the device named as the survey does."""
+    (tmp_path / "torch.py").write_text(TORCH)
+    python = tmp_path / "python"
+    own = f"PYTHONPATH={tmp_path} exec {sys.executable}"
+    python.write_text(f'#!/bin/sh\n[ "$1" = -E ] && shift\n{own} "$@"\n')
+    python.chmod(0o755)
+
+    speeds = measure(tmp_path, str(python))
+
+    assert "cards" not in speeds.failed
+    assert speeds.gflops["metal", ""] > 0.1
+
+
 def test_the_largest_file_is_read_and_left_as_it_is(tmp_path: Path) -> None:
     """A checkpoint of more than 8 MiB serves as what is read, where its pages are cold."""
     file = tmp_path / "model.gguf"
