@@ -1,8 +1,11 @@
 """MDNS over the bridge: avahi announces and is asked, zeroconf asks and announces."""
 
 import json
+import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,8 @@ SERVICE = """\
 <service><type>{service}</type>{named}<port>{port}</port></service></service-group>
 """
 FAR = "10.80.0.9"
+# As long as the other searches here listen.
+HEARD_S = 3.0
 
 
 def browse(fleet: Fleet, seconds: float = 3.0, only: str = "") -> dict[str, Any]:
@@ -131,6 +136,23 @@ def test_hosts_that_avahi_announces_are_found(fleet: Fleet, loud: list[Host]) ->
 def of(host: Host, said: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever is said of it
     """Return what is *said* of *host*; whichever of its addresses is heard first, it goes by."""
     return said.get(host.address, said.get(host.ipv6))
+
+
+def test_ctrl_c_says_who_was_heard_so_far(fleet: Fleet, loud: list[Host], tmp_path: Path) -> None:
+    """The command ends with 130 long before its time, and names whom it has heard by then."""
+    inventory = tmp_path / "inventory.toml"
+    inventory.write_text("[discover]\nmdns = true\nbrowse_s = 600\n")
+    process = fleet.spawn(("rlxdeploy", "plan", str(inventory)))
+    assert process.stderr is not None
+    assert "listening on br0" in process.stderr.readline()
+    time.sleep(HEARD_S)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    found = re.search(r"interrupted \(mDNS not heard out\); found so far: (.*)", said)
+    assert found is not None, said
+    assert loud[0].address in found[1] or loud[0].ipv6 in found[1]
 
 
 def test_an_answer_counts_on_the_link_it_came_in_on(fleet: Fleet, loud: list[Host]) -> None:
