@@ -5,9 +5,6 @@ the first thing sent is a script, and one that does nothing as root is sent with
 goes through the channel alone: it is in no argument, no environment and no file.
 """
 
-from types import TracebackType
-from typing import Self
-
 from rlxdeploy.edge.session import BEGIN, END, Session
 from rlxdeploy.errors import UsageError
 from rlxdeploy.facts.privilege import LONGEST_PASSWORD, PRELUDE, asks_for_root
@@ -40,7 +37,7 @@ def with_password(sent: bytes, password: str) -> bytes:
     return head + end + line + line + payload
 
 
-class PasswordSession:
+class PasswordSession(Session):
     """*session*, whose script is sent with *password*; see `edge.session.Session`."""
 
     def __init__(self, session: Session, password: str) -> None:
@@ -68,14 +65,3 @@ class PasswordSession:
     def close(self) -> int | None:
         """End the session."""
         return self._session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

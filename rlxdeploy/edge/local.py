@@ -7,10 +7,8 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 
-from rlxdeploy.edge.session import BOOTSTRAP, SessionLost
+from rlxdeploy.edge.session import BOOTSTRAP, Session, SessionLost
 from rlxdeploy.errors import Unreachable
 from rlxdeploy.model.host import Host
 
@@ -32,7 +30,7 @@ def open_local(
     return LocalSession(host, without=without)
 
 
-class ChildSession:
+class ChildSession(Session):
     """`Session` over the pipes of a child, which is *argv*; *environ* None is our own."""
 
     def __init__(
@@ -122,17 +120,6 @@ class ChildSession:
             if pipe is not None:
                 pipe.close()
         return self._status
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _await(self, deadline: float, what: str) -> None:
         """Wait for any of the pipes, and take in what the child has written."""

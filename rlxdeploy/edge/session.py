@@ -71,14 +71,16 @@ class Session(Protocol):
         status of the shell where it had ended by itself, else None.
         """
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
 
 # Opens a session on a host by the deadline; raises HostError (Unreachable, Untrusted, Refused).

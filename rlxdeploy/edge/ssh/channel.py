@@ -4,12 +4,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Self
 
 from paramiko import Channel
 
-from rlxdeploy.edge.session import SessionLost
+from rlxdeploy.edge.session import Session, SessionLost
 from rlxdeploy.model.host import Host
 
 _PIECE = 1 << 15
@@ -33,7 +31,7 @@ def hung_up_at(deadline: float, hang_up: Callable[[], object]) -> Iterator[None]
         timer.cancel()
 
 
-class ChannelSession:
+class ChannelSession(Session):
     """`Session` over a channel on which the bootstrap has been started."""
 
     def __init__(self, host: Host, channel: Channel) -> None:
@@ -95,17 +93,6 @@ class ChannelSession:
         ):
             self._channel.close()
         return self._status
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _check(self, deadline: float, what: str) -> float:
         """Return the seconds left; raise TimeoutError if there are none."""
