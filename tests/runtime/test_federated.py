@@ -33,7 +33,7 @@ UPSTREAM = (MEMORY_MESH, MEMORY_STAR, TCP_MESH, TCP_STAR)
 NATIVE = (NATIVE_MESH, NATIVE_STAR)
 WORLD = 3
 # Who is not late makes it in this time on a busy machine too; who is late waits for rank 0's end.
-DEADLINE_S = 0.5
+DEADLINE_S = 2.0
 
 
 @pytest.fixture(params=[*UPSTREAM, *NATIVE], ids=lambda kind: kind.name)
@@ -116,12 +116,12 @@ def test_a_late_vector_does_not_break_the_next_all_reduce(cluster: Cluster) -> N
 def test_a_straggler_that_does_not_read_is_not_waited_for() -> None:
     """Rank 0 is done, and the late one begins only then, though the answer fits in no buffer."""
     cluster = start(TCP_STAR, WORLD, Limits(socket_buffer=4096))
-    size, over = 1 << 19, threading.Event()
+    size, over = 1 << 16, threading.Event()
 
     def work(group: ProcessGroup) -> Any:  # noqa: ANN401 - what average returns
         if group.rank == 2:
             assert over.wait(PATIENCE_S)
-        result = average(group, 1.0 + group.rank, 2 * DEADLINE_S, size)
+        result = average(group, 1.0 + group.rank, 4 * DEADLINE_S, size)
         if group.rank == 0:
             over.set()
         group.barrier()
@@ -141,7 +141,7 @@ def test_without_a_deadline_only_what_is_there_counts() -> None:
 
     def come(group: ProcessGroup) -> Tuple[Turnout, List[float]]:
         if group.rank == 0:
-            time.sleep(DEADLINE_S)
+            time.sleep(0.5 * DEADLINE_S)
         return average(group, 1.0 + group.rank, 0.0, size)
 
     results = cluster.run(come)
