@@ -38,7 +38,7 @@ def main(rank: int, key: Path) -> None:
     }
     meeting = Alone(peers["ours"])
     limit = {**raw_limit(peers["ours"].group, addresses[0]), "load": load}
-    timings = [[case, measure(peers, case, rounds, meeting)] for case in cases]
+    timings = measure(peers, cases, rounds, meeting)
     if rank == 0:
         json.dump({"timings": timings, "limit": limit}, sys.stdout)
     for peer in peers.values():

@@ -27,7 +27,7 @@ def main(task: Path, answer: Path) -> None:
     ours = ours_of(peers)
     limit = {**raw_limit(ours.group), "load": load}
     meeting = OverMpi(comm, ours)
-    timings = [[case, measure(peers, case, rounds, meeting)] for case in cases]
+    timings = measure(peers, cases, rounds, meeting)
     if comm.Get_rank() == 0:
         answer.write_text(json.dumps({"timings": timings, "limit": limit}))
     comm.Barrier()

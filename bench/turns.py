@@ -12,6 +12,10 @@ from bench.ours import Deed
 # A block is this long, so that a round of all peers is short against what disturbs the machine.
 _BLOCK_S = 0.04
 _MOST, _LEAST = 2000, 3
+# A pass takes every case, so that a bad minute is a third of each case and not all of one.
+_PASSES = 3
+# Cases this large have one round a pass: they last, and are steady.
+_LONG_BYTES = 64 << 20
 
 
 class Peer(Protocol):
@@ -38,9 +42,21 @@ class Meeting(Protocol):
 
 
 def measure(
+    peers: Mapping[str, Peer], cases: Sequence[Sequence[Any]], rounds: int, meeting: Meeting
+) -> list[tuple[Sequence[Any], dict[str, list[float]]]]:
+    """Return each case with the seconds that one operation of each peer took in each round."""
+    seconds: list[dict[str, list[float]]] = [{name: [] for name in peers} for _ in cases]
+    for _ in range(_PASSES):
+        for case, so_far in zip(cases, seconds, strict=True):
+            each_pass = 1 if case[2] >= _LONG_BYTES else max(1, rounds // _PASSES)
+            for name, more in _measured(peers, case, each_pass, meeting).items():
+                so_far[name] += more
+    return list(zip(cases, seconds, strict=True))
+
+
+def _measured(
     peers: Mapping[str, Peer], case: Sequence[Any], rounds: int, meeting: Meeting
 ) -> dict[str, list[float]]:
-    """Return, for each peer, the seconds one operation took in each round."""
     op, dtype, size = case
     deeds = {name: peer.deed(op, dtype, size) for name, peer in peers.items()}
     able = {name: deed for name, deed in deeds.items() if deed is not None}
