@@ -1,20 +1,24 @@
-"""The join wait: until all ranks are READY, one has failed, or time is up; who is to blame."""
+"""The join wait: until all ranks are READY, one has failed, two cannot meet, or time is up."""
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rlxdeploy.edge.logs import LogQuery, read_log
 from rlxdeploy.edge.rankfeed import FeedLimits, RankFeed
 from rlxdeploy.edge.session import OpenSession
 from rlxdeploy.errors import HostError
+from rlxdeploy.facts.apart import Pair, still_apart
 from rlxdeploy.facts.ranks import UNBEGUN, RankState, state_of
 from rlxdeploy.facts.views import blindness
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.survey import RankSeen
 from rlxdeploy.model.vocabulary import Launch
+
+# So many that cannot be reached are named; the others are as a rule behind the same wall.
+_TOLD = 3
 
 # Hears of each rank whose state has changed; called from the waiting thread.
 Tell = Callable[[RankRow, RankState, RankSeen], None]
@@ -31,6 +35,9 @@ class WatchLimits:
     log_timeout: float = 10.0
     # A failure often takes all ranks down; three logs are what a person reads.
     logs: int = 3
+    # Two ranks that are up and have not met for so long will not: a dial that nobody answers takes
+    # three seconds, and even one that is lost on the way twice is answered within them.
+    apart: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,7 @@ class _Watch:
     _states: dict[int, RankState] = field(default_factory=dict)
     _lost: dict[str, str] = field(default_factory=dict)
     _first_alive: dict[tuple[int, int], float] = field(default_factory=dict)
+    _apart: Mapping[Pair, float] = field(default_factory=dict)
 
     def run(self) -> Watched:
         start = time.monotonic()
@@ -122,7 +130,7 @@ class _Watch:
 
     def _wait(self, rows: list[RankRow], deadline: float) -> bool:
         """Take in what the readers hear; return whether the time was up."""
-        while not self._all_well(rows) and not self._any_failed(rows):
+        while not (self._all_well(rows) or self._any_failed(rows) or self._cut_off()):
             try:
                 host, said = self._heard.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
@@ -134,6 +142,7 @@ class _Watch:
             else:
                 self._lost.pop(host, None)
                 self._take(rows, host, said)
+            self._apart = still_apart(self._apart, self._joining(rows), time.monotonic())
         return False
 
     def _take(self, rows: list[RankRow], host: str, said: tuple[RankSeen, ...]) -> None:
@@ -168,9 +177,24 @@ class _Watch:
         # Whoever waits for the end of all wants all their exit codes.
         return all(failed) if self.wish.finished else any(failed)
 
+    def _joining(self, rows: list[RankRow]) -> Iterator[RankSeen]:
+        """Yield how those were seen that are not up yet, where what was seen is still news."""
+        for row in rows:
+            if row.host not in self._lost and self._states.get(row.rank) is RankState.WAITING:
+                yield self._seen[row.rank]
+
+    def _cut_off(self) -> frozenset[int]:
+        """Return the ranks that dial others in vain for too long."""
+        if self.wish.finished:
+            return frozenset()
+        since = time.monotonic() - self.limits.apart
+        return frozenset(pair.dialler for pair, at in self._apart.items() if at <= since)
+
     def _blame(self, rows: list[RankRow], *, late: bool, timeout: float) -> tuple[Blamed, ...]:
         bad = [row for row in rows if self._states.get(row.rank) is RankState.FAILED]
-        if late or not bad:
+        if cut_off := self._cut_off():
+            bad += [row for row in rows if row.rank in cut_off]
+        elif late or not bad:
             well = {RankState.READY, RankState.FINISHED}
             bad += [r for r in rows if r not in bad and self._states.get(r.rank) not in well]
         return tuple(
@@ -189,8 +213,9 @@ class _Watch:
             return f"its host does not answer: {self._lost[row.host]}"
         if (seen := self._seen.get(row.rank)) is None:
             return f"nothing was seen of it in {timeout:g} s"
-        if seen.ready and (blind := blindness(row.device, seen)):
-            return blind
+        blind = blindness(row.device, seen) if seen.ready else ""
+        if told := blind or self._vainly(row.rank):
+            return told
         status = f" ({seen.status})" if seen.status else ""
         if self._states.get(row.rank) is not RankState.FAILED:
             return f"{seen.active}, not READY after {timeout:g} s{status}"
@@ -201,6 +226,17 @@ class _Watch:
         if seen.exit_status in UNBEGUN:
             status = f" (as a rule: {UNBEGUN[seen.exit_status]})"
         return f"ended with exit {seen.exit_status}{status}"
+
+    def _vainly(self, rank: int) -> str:
+        """Return whom the rank dials in vain, and why, "" for nobody."""
+        hosts = {row.rank: row.host for row in self.plan.ranks}
+        told = [
+            f"rank {pair.listener} on {hosts[pair.listener]}, which is up: {pair.why}"
+            for pair in self._apart
+            if pair.dialler == rank
+        ]
+        more = f" and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+        return f"it cannot reach {'; nor '.join(told[:_TOLD])}{more}" if told else ""
 
     def _log(self, row: RankRow) -> tuple[str, ...]:
         part = self.plan.hosts[row.host]

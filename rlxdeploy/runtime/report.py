@@ -19,6 +19,9 @@ from rlxdeploy.runtime.statefile import RankState, write_state
 
 Say = Callable[[str], None]
 
+# The state is written anew with each; who fails to reach so many learns no more from the others.
+_NAMED = 16
+
 
 def silent(_line: str) -> None:
     """Say nothing: a library does not write on its user's terminal."""
@@ -37,7 +40,12 @@ class Reporter(Onlooker):
         self._told: Optional[str] = None
         self._advert: Optional[NodeAdvert] = None
         self._state = RankState(
-            settings.rank, settings.world, settings.job, settings.plan, os.getpid()
+            settings.rank,
+            settings.world,
+            settings.job,
+            settings.plan,
+            os.getpid(),
+            began_at=time.time(),
         )
         if settings.state_file:
             try:
@@ -54,12 +62,19 @@ class Reporter(Onlooker):
 
     def missing(self, ranks: Sequence[int]) -> None:
         """Tell which ranks have no link yet."""
-        self._write(phase="joining", missing=tuple(ranks))
+        in_vain = {rank: why for rank, why in self._state.in_vain.items() if int(rank) in ranks}
+        self._write(phase="joining", missing=tuple(ranks), in_vain=in_vain)
         self._tell(f"joining: still missing {ranks_text(ranks)} of {self._settings.world}")
+
+    def in_vain(self, rank: int, why: str) -> None:
+        """Tell what came of dialling a rank, where it is not what came of it before."""
+        told = self._state.in_vain
+        if told.get(str(rank)) != why and (str(rank) in told or len(told) < _NAMED):
+            self._write(in_vain={**told, str(rank): why})
 
     def linked(self) -> None:
         """Tell that this rank has all its links; others may still be joining."""
-        self._write(phase="joining", missing=())
+        self._write(phase="joining", missing=(), in_vain={})
         self._tell("joining: linked, waiting until every rank is")
 
     def noticed(self, text: str) -> None:
@@ -68,7 +83,9 @@ class Reporter(Onlooker):
 
     def ready(self, epoch: Optional[str] = None, digest: Optional[str] = None) -> None:
         """Tell that the group is whole."""
-        self._write(phase="ready", missing=(), epoch=epoch, digest=digest, joined_at=time.time())
+        self._write(
+            phase="ready", missing=(), in_vain={}, epoch=epoch, digest=digest, joined_at=time.time()
+        )
         shown = f", digest {digest[:16]}" if digest else ""
         text = f"joined as rank {self._settings.rank} of {self._settings.world}{shown}"
         self._tell(text, READY="1")

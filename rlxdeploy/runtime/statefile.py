@@ -7,7 +7,10 @@ A JSON object, always whole, replaced in one step:
     job plan    RLX_JOB and RLX_PLAN as given, perhaps empty
     pid         the process that wrote it
     phase       joining, ready, leaving
+    began_at    when this process began to join, seconds since 1970
     missing     while joining: the ranks without a link yet
+    in_vain     while joining: why the last dial failed, by the ranks among those that are dialled
+                from here, in decimal; of many the first 16
     epoch       what the ranks agreed to call this formation of the group, 32 hex digits; null
                 before, and in a program that did not run the self-check
     digest      SHA-256 all ranks agreed on in the self-check, 64 hex digits; null as above
@@ -21,9 +24,9 @@ import contextlib
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Optional, Tuple
+from typing import Mapping, Optional, Tuple
 
 _READABLE = 0o644
 
@@ -38,7 +41,9 @@ class RankState:
     plan: str
     pid: int
     phase: str = "joining"
+    began_at: float = 0.0
     missing: Tuple[int, ...] = ()
+    in_vain: Mapping[str, str] = field(default_factory=dict)
     epoch: Optional[str] = None
     digest: Optional[str] = None
     joined_at: Optional[float] = None

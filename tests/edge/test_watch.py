@@ -4,14 +4,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rlxdeploy.edge.logs import LogQuery, follow_log, read_log
-from rlxdeploy.edge.watch import Wish, watch
+from rlxdeploy.edge.watch import WatchLimits, Wish, watch
 from rlxdeploy.model.host import Host
 from tests.edge.deployment import Lab
+from tests.runtime.cluster import fresh_host
 
 FEW = 2.0
 
@@ -130,3 +132,38 @@ def test_units_log_to_the_journal(lab: Lab, launch: str, begins: str, since: str
     assert "-n 20 -u rlx-t@3.service" in command
     assert " -f" in command
     assert f"--since {since}" in command or not since
+
+
+# Rank 1 has another idea of where rank 0 is: to it the port of rank 0 is as good as blocked.
+APART = """\
+import os, sys, time
+rank = os.environ["RANK"]
+time.sleep({late} if rank == "0" else 0)
+os.environ.update(
+    WORLD="2", PEERS=f"{host}:{{29500 + int(rank)}},{host}:29510", RLX_JOIN_TIMEOUT="60",
+    RLX_WIRE="native", RLX_SECURITY="none", RLX_BIND="{host}",
+    RLX_STATE_FILE="{run_home}/" + rank + ".state",
+)
+from rlxdeploy.runtime.builtin import run
+sys.exit(run())
+"""
+
+
+@pytest.mark.parametrize("late", [0, 600], ids=["up", "not up yet"])
+def test_ranks_that_cannot_reach_one_another_end_the_wait(lab: Lab, late: float) -> None:
+    """Once both are up it is of no use, and both ends are named; who is not up is waited for."""
+    host = fresh_host()
+    code = APART.format(late=late, host=host, run_home=lab.tree.run_home)
+    files = lab.files("r1", python(code), ranks=(0, 1), ready="notify")
+    plan = replace(lab.apply_plan(files, (0, 1)), join="notify")
+    lab.carry_out(plan, files)
+    limits = WatchLimits(apart=0.5)
+    seen = watch(plan, lab.open_session, Wish(timeout=FEW if late else 30), limits)
+
+    assert (seen.ok, seen.late) == (False, bool(late))
+    whys = {one.rank: one.why for one in seen.blamed}
+    if late:
+        assert "still missing rank 0 of 2" in whys[1]
+    else:
+        why = f"dialled {host}:29501: connection refused"
+        assert whys == {1: f"it cannot reach rank 0 on local, which is up: {why}"}

@@ -94,16 +94,19 @@ def test_a_killed_rank_is_named_by_the_others_within_a_second(
 
 
 def test_a_missing_rank_is_named_while_joining_and_at_the_deadline(fleet: MakeFleet) -> None:
-    """STATUS, state file and the last words all say which rank never came."""
+    """STATUS, state file and the last words all say which rank never came, and what was tried."""
     waiting = fleet(2, RLX_JOIN_TIMEOUT="1.5")
     rank = waiting.start(0)
 
     assert rank.manager.wait_for("STATUS=joining: still missing rank 1 of 2")
     assert rank.state["phase"] == "joining"
     assert rank.state["missing"] == [1]
+    refused = f"dialled {waiting.peers[1]}: connection refused"
     ended = rank.end()
     assert ended.code == 75
-    assert f"rank 1: dialled {waiting.peers[1]}: connection refused" in ended.err
+    assert rank.state["in_vain"] == {"1": refused}
+    assert 0 < rank.state["began_at"] <= time.time()
+    assert f"rank 1: {refused}" in ended.err
     assert "still missing rank 1" in rank.state["error"]
     assert not rank.manager.wait_for("READY=1", 0)
 

@@ -164,7 +164,7 @@ class Assembly:
             return
         failed = dial.start(now)
         if failed is not None or dial.sock is None:
-            self.roster.tried(rank, f"dialled {dial.address}: {failed}")
+            self._in_vain(rank, f"dialled {dial.address}: {failed}")
             return
         sock, dial.sock = dial.sock, None
         until = now + self._limits.dial_s
@@ -255,7 +255,11 @@ class Assembly:
             self.strangers += 1
             return
         dial = self._dials[meeting.dialled]
-        self.roster.tried(meeting.dialled, f"dialled {dial.address}: {dial.fail(now, reason)}")
+        self._in_vain(meeting.dialled, f"dialled {dial.address}: {dial.fail(now, reason)}")
+
+    def _in_vain(self, rank: int, why: str) -> None:
+        self.roster.tried(rank, why)
+        self._onlooker.in_vain(rank, why)
 
     def _notice(self, text: str) -> None:
         """Tell the onlooker once: who is refused comes back at once."""

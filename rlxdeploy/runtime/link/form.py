@@ -26,6 +26,9 @@ class Onlooker:
     def missing(self, ranks: Sequence[int]) -> None:
         """*ranks* have no link yet; called whenever that changes."""
 
+    def in_vain(self, rank: int, why: str) -> None:
+        """Dialling *rank* has failed; it is dialled again, and this is called each time."""
+
     def noticed(self, text: str) -> None:
         """Something else that a person should know has happened."""
 
@@ -144,7 +147,11 @@ class Formation:
 
     def _failed(self, rank: int, dial: Dial, reason: Optional[str]) -> None:
         if reason is not None:
-            self._roster.tried(rank, f"dialled {dial.address}: {reason}")
+            self._in_vain(rank, f"dialled {dial.address}: {reason}")
+
+    def _in_vain(self, rank: int, why: str) -> None:
+        self._roster.tried(rank, why)
+        self._onlooker.in_vain(rank, why)
 
     def _link(self, rank: int, link: Connection) -> None:
         self._links[rank] = link
