@@ -72,7 +72,7 @@ class Bringup:
         if secrets is not None:
             assembly = Assembly(place, listener, secrets, limits, onlooker)
             return Joining(place, assembly, limits, onlooker)
-        door = Door(listener, limits, settings.peer_timeout) if listener else None
+        door = Door(listener, limits, settings.peer_timeout, onlooker.noticed) if listener else None
         return Formation(place, door, limits, onlooker)
 
     def form(self, on_close: Callable[[], None] = lambda: None) -> ProcessGroup:
@@ -133,7 +133,7 @@ class Bringup:
         """Add what discovery found strange to *error*."""
         doubts = self._discovery.doubts() if self._discovery else ""
         missing = {rank: f"{reason}{doubts}" for rank, reason in error.missing.items()}
-        return JoinTimeout(self._settings.join_timeout, missing, error.strangers)
+        return JoinTimeout(self._settings.join_timeout, missing, error.strangers, error.turned_away)
 
     def _exchange(self, formation: Formation) -> Collectives:
         settings = self._settings

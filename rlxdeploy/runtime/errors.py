@@ -66,16 +66,29 @@ class SelfCheckFailed(RefusedError):
 
 
 class JoinTimeout(GroupError):
-    """The group did not form in time; *missing* maps each absent rank to what was tried."""
+    """The group did not form in time; *missing* maps each absent rank to what was tried.
 
-    def __init__(self, seconds: float, missing: Mapping[int, str], strangers: int = 0) -> None:
+    *strangers* counts the connections that were turned away; *turned_away* says from where and why.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        missing: Mapping[int, str],
+        strangers: int = 0,
+        turned_away: Sequence[str] = (),
+    ) -> None:
         lines = [f"\n  rank {rank}: {why}" for rank, why in missing.items()]
-        turned = f"\n  {strangers} connections from strangers were dropped" if strangers else ""
+        if strangers:
+            were = "connection was" if strangers == 1 else "connections were"
+            lines += [f"\n  {strangers} {were} turned away:"]
+            lines += [f"\n    {each}" for each in turned_away]
         super().__init__(
             f"the group did not form within {seconds:g} s; still missing "
-            f"{ranks_text(list(missing))}:{''.join(lines)}{turned}"
+            f"{ranks_text(list(missing))}:{''.join(lines)}"
         )
-        self.missing, self.strangers = dict(missing), strangers
+        self.missing = dict(missing)
+        self.strangers, self.turned_away = strangers, tuple(turned_away)
 
 
 class PeerLost(GroupError):

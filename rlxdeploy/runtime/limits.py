@@ -25,8 +25,16 @@ class Limits:
     # that was told to end is gone by then.
     refused_s: float = 3.0
 
+    # A refusal older than this says nothing of now: whoever is still there has come again, even
+    # where a dial hung meanwhile.
+    stale_s: float = 6.0
+
     # Connections that have not said HELLO yet.  A scan opens many; the oldest goes first.
     max_guests: int = 64
+
+    # Reasons to turn somebody away that are kept with their counts, and lines said of them.
+    # Strangers choose what they say; a person reads a dozen lines.
+    max_reasons: int = 16
 
     # One dial; a blackholed address must not hold back the next try until the join deadline.
     dial_s: float = 3.0

@@ -56,7 +56,8 @@ class Joining:
         address = self.settings.listen_address
         assert address is not None
         self.address = address
-        self.door = Door(listen(address, limits, open_net=False), limits, 10)
+        listener = listen(address, limits, open_net=False)
+        self.door = Door(listener, limits, 10, self.witness.noticed)
         place = Place(
             rank, len(peers), self.settings.star, self.settings.peers, self.settings.peer_timeout
         )
@@ -118,7 +119,7 @@ def test_a_stranger_is_dropped_and_counted_while_the_join_goes_on(said: bytes) -
 
     with joining.knock(hello(0)):
         assert joining.finish() == {0: peers[0]}
-    assert joining.door.strangers == 1
+    assert joining.door.strangers.count == 1
 
 
 def test_silent_and_slow_guests_do_not_hold_up_the_join() -> None:
@@ -131,7 +132,7 @@ def test_silent_and_slow_guests_do_not_hold_up_the_join() -> None:
         assert shown_out(slow)
         guests.enter_context(joining.knock(hello(0)))
         assert list(joining.finish()) == [0]
-    assert joining.door.strangers == 13
+    assert joining.door.strangers.count == 13
 
 
 def test_a_port_scan_is_no_reason_to_fail() -> None:

@@ -20,6 +20,7 @@ from rlxdeploy.runtime.link.dial import Dial
 from rlxdeploy.runtime.link.form import Onlooker, Place
 from rlxdeploy.runtime.link.meeting import Meeting, Met, Secrets
 from rlxdeploy.runtime.link.sockets import is_open, tune
+from rlxdeploy.runtime.link.strangers import Strangers
 from rlxdeploy.runtime.link.verdict import Verdict
 from rlxdeploy.runtime.roster import Roster
 from rlxdeploy.runtime.wire.handshake import HandshakeRefused, Identity
@@ -47,8 +48,7 @@ class Link:
 class Assembly:
     """Who is here: *links* by rank, *roster* with the reasons why others are not.
 
-    *refusals* holds, by rank, why it does not belong to this group although it answered; *verdict*
-    says whether rank 0's is final.
+    *verdict* says which refusals end the join, *strangers* who was turned away.
     """
 
     def __init__(
@@ -71,10 +71,9 @@ class Assembly:
         if listener is not None:
             prefer_local(listener)
         self.links: Dict[int, Link] = {}
-        self.refusals: Dict[int, HandshakeRefused] = {}
-        self.verdict = Verdict(secrets.own.plan, limits.refused_s)
+        self.verdict = Verdict(secrets.own, limits)
         self.roster = Roster(())
-        self.strangers = 0
+        self.strangers = Strangers(onlooker.noticed, limits.max_reasons)
         self._meetings: List[Meeting] = []
         self._told: Set[str] = set()
 
@@ -88,7 +87,7 @@ class Assembly:
         self.hang_up()
         own = replace(self.own, incarnation=os.urandom(_INCARNATION_BYTES).hex())
         self._secrets = self._secrets._replace(own=own)
-        self.refusals = {}
+        self.verdict.begin()
         self.roster = Roster([*self._dials, *self._awaited])
         for rank in self._awaited:
             self.roster.tried(rank, self._should_come(rank))
@@ -195,12 +194,12 @@ class Assembly:
         elif done is Met.DONE:
             self._link(meeting)
         elif isinstance(done, HandshakeRefused):
-            self._refused(meeting, done, now)
             self._drop(meeting, str(done), now)
+            self._refused(meeting, done, now)
         elif isinstance(done, str):
             self._drop(meeting, done, now)
         elif meeting.until <= now:
-            self._drop(meeting, "it does not answer", now)
+            self._drop(meeting, self._silence(meeting), now)
 
     def _judge(self, meeting: Meeting) -> None:
         """Let a rank in that is awaited and not here yet."""
@@ -210,8 +209,7 @@ class Assembly:
             self._link(meeting)
             return
         self._meetings.remove(meeting)
-        self.strangers += 1
-        self._notice(f"refused rank {meeting.peer.rank} at {meeting.address}: {reason}")
+        self.strangers.turned_away(meeting.address, reason)
         meeting.refuse(reason)
 
     def _objection(self, peer: Identity) -> Optional[str]:
@@ -235,24 +233,30 @@ class Assembly:
         address = str(self._place.peers[rank] if by_peers else meeting.address)
         self.links[rank] = Link(meeting.sock, address, meeting.peer)
         self.roster.came(rank, address)
-        self.refusals.pop(rank, None)
+        self.verdict.came(rank)
 
     def _refused(self, meeting: Meeting, error: HandshakeRefused, now: float) -> None:
-        """Remember why a rank that answered is not in the group."""
-        self._notice(f"{meeting.address}: {error}")
-        claimed = meeting.dialled
-        if claimed is None and meeting.known:
-            claimed = meeting.peer.rank
-        if claimed in self._awaited or claimed in self._dials:
-            self.refusals[claimed] = error
-        if meeting.dialled == 0:
-            self.verdict.refused(error, meeting.peer if meeting.known else None, now)
+        """Remember why a rank, or who says it is one, is not in the group."""
+        by = meeting.peer if meeting.known else None
+        if meeting.dialled is None and by is not None and by.rank in self._awaited:
+            who = f"a process at {meeting.address.host} that says it is rank {by.rank}"
+            said = f"{self._should_come(by.rank)}; {who} was refused: {error}"
+            self.roster.tried(by.rank, said)
+        error.address = str(meeting.address)
+        self.verdict.refused(error, meeting.dialled, by, now)
+        if meeting.dialled is not None:
+            self._notice(str(error))
+
+    def _silence(self, meeting: Meeting) -> str:
+        if meeting.dialled is not None:
+            return "it does not answer"
+        return f"it did not prove itself within {self._limits.hello_s:g} s"
 
     def _drop(self, meeting: Meeting, reason: str, now: float) -> None:
         self._meetings.remove(meeting)
         meeting.sock.close()
         if meeting.dialled is None:
-            self.strangers += 1
+            self.strangers.turned_away(meeting.address, reason)
             return
         dial = self._dials[meeting.dialled]
         self._in_vain(meeting.dialled, f"dialled {dial.address}: {dial.fail(now, reason)}")
@@ -262,8 +266,8 @@ class Assembly:
         self._onlooker.in_vain(rank, why)
 
     def _notice(self, text: str) -> None:
-        """Tell the onlooker once: who is refused comes back at once."""
-        if text not in self._told:
+        """Tell the onlooker once: who was refused is dialled again at once."""
+        if text not in self._told and len(self._told) < self._limits.max_reasons:
             self._told.add(text)
             self._onlooker.noticed(text)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
-from typing import Dict, Iterator, NamedTuple, Optional
+from typing import Callable, Dict, Iterator, NamedTuple, Optional
 
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import WireError
 from rlxdeploy.runtime.limits import Limits
-from rlxdeploy.runtime.link.sockets import tune
+from rlxdeploy.runtime.link.sockets import tune, why
+from rlxdeploy.runtime.link.strangers import Strangers
 from rlxdeploy.runtime.wire.frame import HEADER_BYTES, parse_hello
 
 
@@ -29,10 +30,19 @@ class Arrival(NamedTuple):
 
 
 class Door:
-    """The listening socket of a rank during the join; *strangers* counts whom it dropped."""
+    """The listening socket of a rank during the join; *strangers* counts whom it dropped.
 
-    def __init__(self, listener: socket.socket, limits: Limits, peer_timeout: float) -> None:
-        self.listener, self.strangers = listener, 0
+    *say* is told of them.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        limits: Limits,
+        peer_timeout: float,
+        say: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self.listener, self.strangers = listener, Strangers(say, limits.max_reasons)
         self._limits, self._peer_timeout = limits, peer_timeout
         self._guests: Dict[int, Guest] = {}
 
@@ -58,7 +68,7 @@ class Door:
             address = Address(str(where[0]), int(where[1]))
             self._guests[sock.fileno()] = Guest(sock, address, now + self._limits.hello_s)
             if len(self._guests) > self._limits.max_guests:
-                self._drop(next(iter(self._guests)))
+                self._drop(next(iter(self._guests)), "too many knocked")
 
     def listen_to(self, fd: int) -> Optional[Arrival]:
         """Read from a guest; return it once it is known to be a rank."""
@@ -73,8 +83,8 @@ class Door:
             rank = parse_hello(guest.said)
         except BlockingIOError:
             return None
-        except (OSError, WireError):
-            self._drop(fd)
+        except (OSError, WireError) as error:
+            self._drop(fd, why(error) if isinstance(error, OSError) else str(error))
             return None
         del self._guests[fd]
         return Arrival(rank, guest.sock, guest.address)
@@ -83,14 +93,16 @@ class Door:
         """Drop the guests that have said nothing for too long."""
         for fd, guest in tuple(self._guests.items()):
             if guest.leave_at <= now:
-                self._drop(fd)
+                self._drop(fd, f"it did not say HELLO within {self._limits.hello_s:g} s")
 
     def close(self) -> None:
         """Drop everybody and stop listening."""
-        for fd in tuple(self._guests):
-            self._drop(fd)
+        for guest in self._guests.values():
+            guest.sock.close()
+        self._guests = {}
         self.listener.close()
 
-    def _drop(self, fd: int) -> None:
-        self._guests.pop(fd).sock.close()
-        self.strangers += 1
+    def _drop(self, fd: int, reason: str) -> None:
+        guest = self._guests.pop(fd)
+        guest.sock.close()
+        self.strangers.turned_away(guest.address, reason)

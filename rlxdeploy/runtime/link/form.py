@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import select
 import time
-from typing import Dict, List, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple
+from typing import Dict, List, NamedTuple, NoReturn, Optional, Sequence
 
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import JoinTimeout
@@ -56,7 +56,6 @@ class Formation:
             for rank in dials(place.rank, place.world, star=place.star)
         }
         self._links: Dict[int, Connection] = {}
-        self._refused: Set[Tuple[int, str]] = set()
         self._roster = Roster(())
 
     def run(self, deadline: float, seconds: float) -> Dict[int, Connection]:
@@ -75,6 +74,8 @@ class Formation:
         except BaseException:
             self._hang_up()
             raise
+        if self._door:
+            self._door.strangers.sum_up()
         links, self._links = self._links, {}
         return links
 
@@ -195,17 +196,15 @@ class Formation:
         self._link(rank, Connection(arrival.sock, str(address)))
 
     def _refuse(self, door: Door, arrival: Arrival, why: str) -> None:
-        """Show a pretender out; as it will come back at once, it is spoken of only once."""
+        """Show a pretender out."""
         arrival.sock.close()
-        door.strangers += 1
-        pretender = (arrival.rank, arrival.address.host)
-        if pretender not in self._refused:
-            self._refused.add(pretender)
-            self._onlooker.noticed(f"refused a rank {arrival.rank} from {arrival.address}: {why}")
+        door.strangers.turned_away(arrival.address, f"it says it is rank {arrival.rank}: {why}")
 
     def _raise_late(self, seconds: float) -> NoReturn:
-        strangers = self._door.strangers if self._door else 0
-        raise JoinTimeout(seconds, self._roster.reasons(), strangers)
+        if self._door is None:
+            raise JoinTimeout(seconds, self._roster.reasons())
+        strangers = self._door.strangers
+        raise JoinTimeout(seconds, self._roster.reasons(), strangers.count, strangers.lines())
 
     def _hang_up(self) -> None:
         for dial in self._dials.values():

@@ -54,9 +54,9 @@ class Joining:
     def run(self, deadline: float, seconds: float) -> Formed:
         """Return the links of the group.
 
-        Raises HandshakeRefused where rank 0 keeps refusing this rank, or at the *deadline* where a
-        missing rank was refused, else JoinTimeout; at any time PeerLost where a rank is lost the
-        moment the group has formed.
+        Raises HandshakeRefused where rank 0 keeps refusing this rank, or at the *deadline* where
+        the refusal of a missing rank counts (see Verdict), else JoinTimeout; at any time PeerLost
+        where a rank is lost the moment the group has formed.
         """
         assembly = self._assembly
         assembly.start()
@@ -77,6 +77,7 @@ class Joining:
         except BaseException:
             assembly.hang_up()
             raise
+        assembly.strangers.sum_up()
         links, assembly.links = assembly.links, {}
         assembly.hang_up()
         connections = {rank: Connection(link.sock, link.address) for rank, link in links.items()}
@@ -170,7 +171,8 @@ class Joining:
 
     def _tell_who_is_missing(self, reasons: Dict[int, str]) -> None:
         for link in self._assembly.links.values():
-            if link.named or link.told != reasons:
+            # Strangers change the reasons at will; what is unsent must not pile up meanwhile.
+            if not link.out and (link.named or link.told != reasons):
                 link.named, link.told = "", reasons
                 link.out += encode_wait(reasons)
 
@@ -202,8 +204,10 @@ class Joining:
                     break
 
     def _raise_late(self, seconds: float) -> NoReturn:
-        for rank in self._assembly.roster.missing:
-            if rank in self._assembly.refusals:
-                raise self._assembly.refusals[rank]
+        absent = self._assembly.roster.missing
+        overdue = self._assembly.verdict.overdue(absent, time.monotonic())
+        if overdue is not None:
+            raise overdue
+        strangers = self._assembly.strangers
         missing = self._missing() or {0: "it has not said that the group is whole"}
-        raise JoinTimeout(seconds, missing, self._assembly.strangers)
+        raise JoinTimeout(seconds, missing, strangers.count, strangers.lines())

@@ -62,19 +62,34 @@ class Stranger(WireError):
 
 
 class HandshakeRefused(RefusedError):
-    """The two ends do not belong to one group; *reply* is still to be sent, then the end."""
+    """The two ends do not belong to one group; *reply* is still to be sent, then the end.
+
+    *proven* tells that the other end holds the job's key; *address*, once known, is where it is.
+    """
 
     reply: bytes = b""
+    proven: bool = False
+    address: str = ""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{self.address}: {text}" if self.address else text
 
 
 class IdentityMismatch(HandshakeRefused):
-    """The ends differ; *ours* and *theirs* hold what each has, by name."""
+    """The ends differ; *ours* and *theirs* hold what each has, by name.
 
-    def __init__(self, rank: object, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    *rank* is None where the other end is of a version whose HELLO this one cannot read.
+    """
+
+    def __init__(
+        self, rank: Optional[int], ours: Mapping[str, Any], theirs: Mapping[str, Any]
+    ) -> None:
+        who = "a rank" if rank is None else f"rank {rank}"
         said = "; ".join(
             f"{name} here is {ours[name]!r}, there {theirs[name]!r}" for name in sorted(ours)
         )
-        super().__init__(f"rank {rank} does not belong to this group: {said}")
+        super().__init__(f"{who} does not belong to this group: {said}")
         self.rank, self.ours, self.theirs = rank, dict(ours), dict(theirs)
 
 
@@ -175,7 +190,9 @@ class Handshake:
             return
         _, version, kind, length = _FRAME.unpack(start)
         if version != VERSION:
-            error = IdentityMismatch("?", {"wire version": VERSION}, {"wire version": version})
+            error = IdentityMismatch(
+                self._dialled, {"wire version": VERSION}, {"wire version": version}
+            )
             error.reply = self._sent_hello if self._dialled is None else b""
             raise error
         if kind != self._state.value or length > MAX_BODY:
@@ -199,6 +216,7 @@ class Handshake:
         if not proven and (differs is None or "security" not in differs.ours):
             raise self._refusal(WrongKey(self._wrong_key()))
         if differs is not None:
+            differs.proven = proven and bool(self._key)
             raise self._refusal(differs)
         self._state = _State.VERDICT if dialling else _State.JUDGE
         return _frame(_PROOF, self._proof(of_dialler=True)) if dialling else b""
@@ -206,7 +224,9 @@ class Handshake:
     def _hear_verdict(self, body: bytes) -> bytes:
         if body:
             rank = self.peer.rank if self.peer else "?"
-            raise HandshakeRefused(f"rank {rank} refused: {body.decode('utf-8', 'replace')}")
+            error = HandshakeRefused(f"rank {rank} refused: {body.decode('utf-8', 'replace')}")
+            error.proven = bool(self._key)
+            raise error
         self._state = _State.DONE
         return b""
 

@@ -6,73 +6,24 @@ import os
 import socket
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
-import numpy as np
 import pytest
 
 from rlxdeploy.runtime.errors import JoinTimeout, RefusedError, SettingsError
-from rlxdeploy.runtime.group import ProcessGroup
 from rlxdeploy.runtime.keyfile import read_key
-from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.congestion import is_here
 from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.wire.frame import hello
-from rlxdeploy.runtime.wire.handshake import HandshakeRefused, IdentityMismatch, WrongKey
-from tests.runtime.cluster import (
-    dial,
-    environment,
-    fresh_host,
-    in_threads,
-    outcome,
-    peers_on,
-)
-
-Join = Callable[..., Any]
-QUICK = Limits(hello_s=0.3, dial_s=0.5, refused_s=0.5)
+from rlxdeploy.runtime.wire.handshake import HandshakeRefused
+from tests.runtime.cluster import dial, fresh_host, outcome, peers_on
+from tests.runtime.native.joining import joined, new_key, node, working
 
 
 @pytest.fixture
 def key_file(tmp_path: Path) -> Path:
     return new_key(tmp_path / "key")
-
-
-def new_key(path: Path, mode: int = 0o600) -> Path:
-    """Return *path* as the file of a fresh key."""
-    path.touch(mode)
-    path.write_text(os.urandom(32).hex())
-    path.chmod(mode)
-    return path
-
-
-def node(peers: List[str], rank: int, topology: str = "mesh", **more: str) -> Node:
-    """Return a rank of a job; *more* overrides its environment."""
-    told = environment(
-        rank,
-        peers,
-        topology,
-        **{"RLX_WIRE": "native", "RLX_JOB": "job", "RLX_PLAN": "plan", **more},
-    )
-    return Node.from_env(told, limits=QUICK).timeout(10)
-
-
-def joined(nodes: List[Node]) -> List[Any]:
-    """Let all join at once; return groups, or what they raised."""
-    return in_threads([outcome(each.connect) for each in nodes])
-
-
-def working(groups: List[ProcessGroup]) -> None:
-    """Check that the groups compute, then end them."""
-
-    def work(group: ProcessGroup) -> float:
-        with group:
-            return float(group.all_reduce(np.ones(1, np.float32))[0])
-
-    results = in_threads([partial(work, group) for group in groups])
-    assert results == [len(groups)] * len(groups)
 
 
 @pytest.mark.parametrize("topology", ["mesh", "star"])
@@ -83,114 +34,6 @@ def test_ranks_that_hold_the_key_form_a_group(key_file: Path, topology: str, hos
     nodes = [node(peers, rank, topology, RLX_KEY_FILE=str(key_file)) for rank in range(3)]
 
     working(joined(nodes))
-
-
-def refused(rank_1: Dict[str, str], **more: str) -> Tuple[Any, Any]:
-    """Let two ranks meet of which one is different; return what each raised."""
-    peers = peers_on(fresh_host(), 2)
-    told = {"RLX_JOIN_TIMEOUT": "1", **more}
-    both = joined([node(peers, 0, **told), node(peers, 1, **{**told, **rank_1})])
-    return both[0], both[1]
-
-
-@pytest.mark.parametrize(
-    ("rank_1", "name", "here", "there"),
-    [
-        ({"RLX_JOB": "other"}, "job", "job", "other"),
-        ({"RLX_PLAN": "old"}, "plan", "plan", "old"),
-    ],
-    ids=["job", "plan"],
-)
-def test_ranks_that_differ_are_refused_on_both_ends_with_both_values(
-    rank_1: Dict[str, str], name: str, here: str, there: str
-) -> None:
-    """At the deadline both say what they have and what the other has, and end with 78."""
-    zero, one = refused(rank_1)
-
-    assert isinstance(zero, IdentityMismatch)
-    assert isinstance(one, IdentityMismatch)
-    assert (zero.ours, zero.theirs) == ({name: here}, {name: there})
-    assert (one.ours, one.theirs) == ({name: there}, {name: here})
-    assert zero.exit_code == one.exit_code == 78
-
-
-def test_ranks_of_another_world_are_refused_on_both_ends() -> None:
-    """A rank that expects another number of ranks does not get in."""
-    peers = peers_on(fresh_host(), 3)
-    told = {"RLX_JOIN_TIMEOUT": "1"}
-    zero, one = joined([node(peers[:2], 0, **told), node(peers, 1, **told)])
-
-    assert isinstance(zero, IdentityMismatch)
-    assert isinstance(one, IdentityMismatch)
-    assert (zero.ours, zero.theirs) == ({"world": 2}, {"world": 3})
-
-
-def test_ranks_with_different_keys_are_refused_on_both_ends(tmp_path: Path) -> None:
-    """Neither learns the other's key, both name the setting."""
-    files = [new_key(tmp_path / "one"), new_key(tmp_path / "two")]
-    zero, one = refused({"RLX_KEY_FILE": str(files[0])}, RLX_KEY_FILE=str(files[1]))
-
-    assert isinstance(zero, WrongKey)
-    assert isinstance(one, WrongKey)
-    assert "RLX_KEY_FILE" in str(one)
-
-
-@pytest.mark.parametrize("topology", ["mesh", "star"])
-def test_a_rank_with_another_key_gives_up_soon_and_the_group_forms_without_it(
-    tmp_path: Path, key_file: Path, topology: str
-) -> None:
-    """Rank 0 keeps refusing it: it ends long before the deadline, the others go on waiting."""
-    peers = peers_on(fresh_host(), 3)
-    right = {"RLX_KEY_FILE": str(key_file)}
-    wrong = {"RLX_KEY_FILE": str(new_key(tmp_path / "wrong"))}
-    with ThreadPoolExecutor() as pool:
-        early = [pool.submit(node(peers, rank, topology, **right).connect) for rank in (0, 1)]
-        with pytest.raises(WrongKey) as caught:
-            node(peers, 2, topology, **{**wrong, "RLX_JOIN_TIMEOUT": "3600"}).connect()
-        late = node(peers, 2, topology, **right).connect()
-        groups = [*(each.result() for each in early), late]
-
-    assert caught.value.exit_code == 78
-    working(groups)
-
-
-@pytest.mark.parametrize("topology", ["mesh", "star"])
-def test_where_rank_0_has_another_key_the_others_give_up_soon(
-    tmp_path: Path, key_file: Path, topology: str
-) -> None:
-    """Without rank 0 there is no group; rank 0 itself, which is dialled, waits for better ones."""
-    peers = peers_on(fresh_host(), 3)
-    wrong = new_key(tmp_path / "wrong")
-    keys = [wrong, key_file, key_file]
-    told = [{"RLX_KEY_FILE": str(key), "RLX_JOIN_TIMEOUT": "3600"} for key in keys]
-    told[0]["RLX_JOIN_TIMEOUT"] = "4"
-    zero, one, two = joined([node(peers, rank, topology, **told[rank]) for rank in range(3)])
-
-    assert isinstance(one, WrongKey)
-    assert isinstance(two, WrongKey)
-    assert isinstance(zero, (WrongKey, JoinTimeout))
-
-
-def test_an_older_rank_0_is_waited_for(key_file: Path, tmp_path: Path) -> None:
-    """Its plan differs, so that it is about to be replaced: who it refuses asks until it is."""
-    peers = peers_on(fresh_host(), 2)
-    old = {"RLX_PLAN": "old", "RLX_KEY_FILE": str(new_key(tmp_path / "old"))}
-    new = {"RLX_KEY_FILE": str(key_file)}
-    longer_than_a_refusal = {"RLX_JOIN_TIMEOUT": str(3 * QUICK.refused_s)}
-    with ThreadPoolExecutor() as pool:
-        one = pool.submit(node(peers, 1, **new).connect)
-        with pytest.raises(RefusedError):
-            node(peers, 0, **old, **longer_than_a_refusal).connect()
-        working([node(peers, 0, **new).connect(), one.result()])
-
-
-def test_a_rank_without_a_key_is_refused_by_one_with(key_file: Path) -> None:
-    """Security is one of the things all ranks must have alike."""
-    zero, one = refused({"RLX_SECURITY": "none"}, RLX_KEY_FILE=str(key_file))
-
-    assert isinstance(zero, IdentityMismatch)
-    assert isinstance(one, IdentityMismatch)
-    assert zero.theirs == {"security": "none"}
 
 
 def test_a_second_process_with_a_rank_is_refused_and_the_group_forms_without_it() -> None:
