@@ -5,12 +5,10 @@ the first thing sent is a script, and one that does nothing as root is sent with
 goes through the channel alone: it is in no argument, no environment and no file.
 """
 
-from rlxdeploy.edge.session import BEGIN, END, Session
+from rlxdeploy.edge.session import Session, in_lines, parted
 from rlxdeploy.errors import UsageError
 from rlxdeploy.facts.privilege import LONGEST_PASSWORD, PRELUDE, asks_for_root
 from rlxdeploy.model.host import Host
-
-_BEGIN, _END = f"{BEGIN}\n".encode(), f"\n{END}\n".encode()
 
 
 def usable_password(text: str) -> str:
@@ -29,12 +27,11 @@ def with_password(sent: bytes, password: str) -> bytes:
 
     One line is for the script itself, the other for the sudo that may take its place.
     """
-    script, end, payload = sent.partition(_END)
-    if not end or not asks_for_root(script.decode()):
+    script, payload = parted(sent)
+    if not asks_for_root(script):
         return sent
     line = f"{password}\n".encode()
-    head = _BEGIN + PRELUDE.encode() + script.removeprefix(_BEGIN)
-    return head + end + line + line + payload
+    return in_lines(f"{PRELUDE}{script}") + line + line + payload
 
 
 class PasswordSession(Session):

@@ -38,9 +38,12 @@ def test_a_script_that_does_nothing_as_root_is_sent_without_a_password(
     assert PASSWORD.encode() not in session.read(soon())
 
 
-def test_the_password_comes_once_right_behind_the_script(session: PasswordSession) -> None:
-    """What is sent after that is sent as it is."""
-    session.send(framed(as_root_or("cat", "cat; exit")) + b"payload\n", soon())
+@pytest.mark.parametrize("before", ["", ":\n" * 3000], ids=["short", "long"])
+def test_the_password_comes_once_right_behind_the_script(
+    session: PasswordSession, before: str
+) -> None:
+    """Whatever the script's length; and what is sent after that is sent as it is."""
+    session.send(framed(before + as_root_or("cat", "cat; exit")) + b"payload\n", soon())
     session.send(framed(as_root_or("cat", "cat")), soon())
 
     assert with_password(framed(as_root_or(":", ":")), PASSWORD).endswith(b"\nhunter2\nhunter2\n")

@@ -27,6 +27,14 @@ SHELLS = {
     if shutil.which(command[0])
 }
 
+SHORT = "true\n"
+# More than a pipe holds, so that it comes in pieces.
+LONG = "true  \n" * 20_000
+HALVES = {
+    "in lines": f"{BEGIN}\necho half\n".encode(),
+    "in blocks": framed(f"{LONG}echo whole\n")[:-1],
+}
+
 
 def soon(seconds: float = 5.0) -> float:
     return time.monotonic() + seconds
@@ -58,10 +66,11 @@ def session(request: pytest.FixtureRequest) -> Iterator[LocalSession]:
         yield opened
 
 
-def test_a_payload_follows_the_script_byte_for_byte(session: LocalSession) -> None:
-    """The bootstrap reads nothing past END, so the script finds the payload whole on stdin."""
+@pytest.mark.parametrize("script", [SHORT, LONG], ids=["short", "long"])
+def test_a_payload_follows_the_script_byte_for_byte(session: LocalSession, script: str) -> None:
+    """Nothing is read past the script, by line or by block: it finds the payload whole on stdin."""
     payload = bytes(range(256)) * 2000
-    script = f"head -c {len(payload)}; echo STAGED; read -r word; echo $word"
+    script = f"{script}head -c {len(payload)}; echo STAGED; read -r word; echo $word"
     session.send(framed(script) + payload, soon())
     arrived = b""
     while not arrived.endswith(b"STAGED\n"):
@@ -89,9 +98,9 @@ def test_a_script_keeps_its_bytes(session: LocalSession) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS.keys())
-def test_half_a_script_is_not_run(shell: tuple[str, ...]) -> None:
-    """Where stdin ends before END nothing is evaluated, and the exit status says so."""
-    half = f"{BEGIN}\necho half\n".encode()
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES.keys())
+def test_half_a_script_is_not_run(shell: tuple[str, ...], half: bytes) -> None:
+    """Where stdin ends before the script does nothing is evaluated; the exit status says so."""
     ran = subprocess.run([*shell, "-c", BOOTSTRAP], input=half, capture_output=True, check=False)
 
     assert (ran.stdout, ran.returncode) == (b"", CUT_SHORT)
@@ -160,7 +169,7 @@ def test_no_shell_is_an_error_of_that_host() -> None:
         LocalSession(HERE, ("/nonexistent/sh",))
 
 
-@pytest.mark.parametrize("script", [f"a\n{END}\nb", "a\0b"])
+@pytest.mark.parametrize("script", [f"a\n{END}\nb", "a\0b", f"{LONG}{END}\n"])
 def test_a_script_that_cannot_be_framed_is_refused(script: str) -> None:
     """The END line and NUL cannot stand in a script."""
     with pytest.raises(ValueError, match="script"):
