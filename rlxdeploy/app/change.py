@@ -16,7 +16,7 @@ from rlxdeploy.app.say import Say
 from rlxdeploy.edge.apply import carried_out
 from rlxdeploy.edge.jobkey import forget_key
 from rlxdeploy.edge.record import forget_record
-from rlxdeploy.errors import Finding, Severity
+from rlxdeploy.errors import Finding, HostError, Severity
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.plan import Asked, Plan
 from rlxdeploy.model.scope import ALL, Scope
@@ -40,8 +40,8 @@ class Change:
     whole: bool = True
 
     @property
-    def unasked(self) -> Mapping[str, str]:
-        return self.survey.failed
+    def unasked(self) -> Mapping[str, HostError]:
+        return self.survey.errors
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from rlxdeploy.app.survey import NOTHING, Extra, surveyed
 from rlxdeploy.app.validate import load_to_compile
 from rlxdeploy.edge.files import FileError, write_atomically
 from rlxdeploy.edge.speeds import read_speeds, write_speeds
-from rlxdeploy.errors import Finding, Severity
+from rlxdeploy.errors import Finding, HostError, Severity
 from rlxdeploy.facts.caps import NodeCaps
 from rlxdeploy.model.codec import dump_survey
 from rlxdeploy.model.survey import Survey
@@ -44,10 +44,10 @@ class Probed:
         )
 
     @property
-    def failed(self) -> Mapping[str, str]:
+    def failed(self) -> Mapping[str, HostError]:
         """The hosts that did not answer and are missed; other found ones are in the notices."""
         found = {one.ssh for one in self.survey.found if not is_missed(one, self.survey)}
-        return {name: why for name, why in self.survey.failed.items() if name not in found}
+        return {name: one for name, one in self.survey.errors.items() if name not in found}
 
 
 def concrete(request: Request, lab: Lab, say: Say) -> str:

@@ -11,6 +11,7 @@ from rlxdeploy.app.secrets import looked_at
 from rlxdeploy.app.survey import ask, whom
 from rlxdeploy.app.validate import load
 from rlxdeploy.edge.record import read_record
+from rlxdeploy.errors import HostError
 from rlxdeploy.facts.views import blindness
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.plan import Drift, RankRow
@@ -23,6 +24,7 @@ from rlxdeploy.plan.mark import readiness
 
 MISSING = "missing"
 FAILED = "failed"
+EXITED = "exited"
 _NOBODY = Survey({})
 
 
@@ -81,6 +83,11 @@ class RankStatus:
         """Whether it will not come up by itself any more."""
         return self.state == FAILED
 
+    @property
+    def finished(self) -> bool:
+        """Whether its program has ended well; one that was stopped is inactive."""
+        return self.state == EXITED and self.exit_status == 0
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -93,7 +100,7 @@ class Status:
     job: str
     world: int
     ranks: tuple[RankStatus, ...]
-    failed: Mapping[str, str]
+    failed: Mapping[str, HostError]
     whole: bool = True
     drift: tuple[Drift, ...] = ()
     proven: bool = True
@@ -180,7 +187,7 @@ def status_of(known: Known) -> Status:
         job=known.loaded.job,
         world=max(worlds, default=len(rows)),
         ranks=ranks,
-        failed=known.survey.failed,
+        failed=known.survey.errors,
         whole=known.chosen is None,
         drift=drift({name: facts.job for name, facts in known.survey.hosts.items()}),
         proven=_ready(known) == Ready.NOTIFY,

@@ -10,28 +10,35 @@ from rlxdeploy.app.look import look
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.pool import Pool
 from rlxdeploy.edge.unlock import unlock_host
+from rlxdeploy.errors import HostError
 from rlxdeploy.model.outcome import Outcomes
 from rlxdeploy.model.plan import Site
+from rlxdeploy.model.scope import ALL, Scope
 
 ALLOWANCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """Where the job of an inventory is locked, and by whom; *unasked* hosts did not answer."""
+    """Where the job of an inventory is locked, and by whom.
+
+    *asked* hosts answered, *unasked* ones did not.
+    """
 
     job: str
+    asked: tuple[str, ...]
     sites: Mapping[str, Site]
     holders: Mapping[str, str]
-    unasked: Mapping[str, str]
+    unasked: Mapping[str, HostError]
 
 
-def find_locks(inventory: Path, lab: Lab, say: Say) -> Locks:
-    """Return who holds the job's lock on each host."""
-    known = look(inventory, lab, say)
+def find_locks(inventory: Path, lab: Lab, say: Say, scope: Scope = ALL) -> Locks:
+    """Return who holds the job's lock on each host of *scope*; raises UsageError for nobody."""
+    known = look(inventory, lab, say, scope)
     where = locked_sites(known.loaded, known.survey)
     holders = {name: known.survey.hosts[name].job.locked_by for name in where}
-    return Locks(known.loaded.job, where, holders, known.survey.failed)
+    asked = tuple(known.survey.hosts)
+    return Locks(known.loaded.job, asked, where, holders, known.survey.errors)
 
 
 def unlock(locks: Locks, lab: Lab) -> Outcomes[str]:

@@ -2,23 +2,38 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.look import Status, status
 from rlxdeploy.app.say import Doing, Say, nobody
+from rlxdeploy.model.scope import ALL, Scope
 
 PAUSE_S = 0.5
 ENDED = ("exited", "inactive", "failed", "missing")
 
 
-def wait(inventory: Path, timeout: float, lab: Lab, say: Say, *, finished: bool) -> Status:
-    """Return the status once all ranks are as wanted or one can no more be, or at *timeout*."""
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What is waited for: that the ranks of *scope* join, or have *finished*, within *timeout*."""
+
+    timeout: float
+    finished: bool = False
+    scope: Scope = ALL
+
+
+def wait(inventory: Path, lab: Lab, say: Say, awaited: Awaited) -> Status:
+    """Return the status once all ranks are as wanted or one can no more be, or at the timeout.
+
+    Raises UsageError where nobody is meant.
+    """
+    finished = awaited.finished
     done: Callable[[Status], bool] = has_ended if finished else has_joined
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + awaited.timeout
     while True:
-        seen = status(inventory, lab, nobody)
-        hopeless = not finished and any(rank.broken for rank in seen.ranks)
+        seen = status(inventory, lab, nobody, awaited.scope)
+        hopeless = not finished and any(rank.broken or rank.finished for rank in seen.ranks)
         if done(seen) or hopeless or time.monotonic() >= deadline:
             return seen
         say(doing(seen, finished=finished))
@@ -28,11 +43,12 @@ def wait(inventory: Path, timeout: float, lab: Lab, say: Say, *, finished: bool)
 def doing(seen: Status, *, finished: bool) -> Doing:
     """Return how far the ranks are, and whom or what the wait lacks."""
     ranks = missing(seen, finished=finished)
+    every = seen.world if seen.whole else len(seen.ranks)
     silent = (f"an answer of {host}" for host in seen.failed)
     return Doing(
         "ended" if finished else "joined",
-        seen.world - len(ranks),
-        seen.world,
+        every - len(ranks),
+        every,
         (*(f"rank {rank}" for rank in ranks), *silent),
         note="" if seen.deployed else "nothing is deployed",
     )

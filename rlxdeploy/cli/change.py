@@ -9,7 +9,7 @@ from rlxdeploy.app.apply import begin
 from rlxdeploy.app.change import Change, Whom, change, destroying, restarting, stopping
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
-from rlxdeploy.cli.failure import worst
+from rlxdeploy.cli.failure import failures_document, worst
 from rlxdeploy.cli.interrupt import in_good_order
 from rlxdeploy.cli.options import (
     Adopt,
@@ -138,8 +138,8 @@ def _run(
     code = worst([exit_of(done), *([UNREACHABLE] if wanted.unasked else [])])
     if as_json:
         document = applied_document(done, wanted.verb)
-        screen.document({**document, "unasked": dict(wanted.unasked), "exit": code})
+        screen.document({**document, "unasked": failures_document(wanted.unasked), "exit": code})
     show_applied(screen, done, wanted.verb)
-    for name, why in wanted.unasked.items():
-        screen.notes.out(f"error: {name}: {why}; it was left as it is", highlight=False)
+    for error in wanted.unasked.values():
+        screen.tell(f"error: {error}; it was left as it is", "red", failed=True)
     return code

@@ -18,7 +18,7 @@ from rlxdeploy.app.export import (
     save_survey,
 )
 from rlxdeploy.app.survey import Extra
-from rlxdeploy.cli.failure import finding_document
+from rlxdeploy.cli.failure import failures_document, finding_document
 from rlxdeploy.cli.options import (
     AskBecomePass,
     Exclude,
@@ -124,16 +124,15 @@ def probe_command(
         screen.notes.out("notice: the speeds are kept for plan and apply", highlight=False)
     for notice in (*probed.notices, *probed.unmeasured):
         screen.notes.out(f"{notice.severity}: {notice}", highlight=False)
-    for name, why in probed.failed.items():
-        screen.notes.out(f"error: {name}: {why}", highlight=False)
+    for error in probed.failed.values():
+        screen.tell(f"error: {error}", "red", failed=True)
     return 4 if probed.failed else 0
 
 
 def _document(probed: Probed) -> dict[str, object]:
-    survey = probed.survey
     hosts = {name: json.loads(said.line()) for name, said in probed.workers.items()}
     notices = [finding_document(one) for one in (*probed.notices, *probed.unmeasured)]
-    return {"hosts": hosts, "failed": dict(survey.failed), "notices": notices}
+    return {"hosts": hosts, "failed": failures_document(probed.survey.errors), "notices": notices}
 
 
 def _hosts(probed: Probed, *, bench: bool) -> Iterator[str]:

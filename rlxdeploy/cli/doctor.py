@@ -8,11 +8,14 @@ import typer
 from rlxdeploy.app.doctor import doctor
 from rlxdeploy.cli.options import (
     AskBecomePass,
+    Exclude,
     Forks,
     InventoryArgument,
     InventoryOption,
     Json,
+    Limit,
     chosen,
+    scope_of,
 )
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
@@ -31,6 +34,8 @@ def doctor_command(
     inventory: InventoryArgument = None,
     *,
     option: InventoryOption = None,
+    limit: Limit = None,
+    exclude: Exclude = None,
     forks: Forks = None,
     ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
@@ -43,7 +48,7 @@ def doctor_command(
     """
     screen = Screen(as_json=as_json)
     with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
-        found = doctor(chosen(inventory, option), lab, say)
+        found = doctor(chosen(inventory, option), lab, say, scope_of(limit, exclude))
     if as_json:
         screen.document(_document(found))
     for line, style in _lines(found):

@@ -3,7 +3,7 @@
 import errno
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from shutil import get_terminal_size
 from typing import Any
@@ -81,7 +81,7 @@ def report_failure(error: BaseException, form: Form) -> int:
         if not isinstance(error, BrokenPipeError):
             sys.stderr.write(f"error: the output cannot be written: {error}\n")
         return code
-    _write_document({**_document(error), "exit": code}, form)
+    _write_document({**failure_document(error), "exit": code}, form)
     width = get_terminal_size().columns if sys.stderr.isatty() else None
     for line in _lines(error):
         sys.stderr.write("\n".join(folded(line, width)) + "\n")
@@ -120,6 +120,26 @@ def finding_document(finding: Finding) -> dict[str, object]:
     }
 
 
+def failures_document(failed: Mapping[str, HostError]) -> dict[str, object]:
+    """Return hosts' failures as JSON shows them, by host name."""
+    return {host: failure_document(error) for host, error in failed.items()}
+
+
+def failure_document(error: BaseException) -> dict[str, object]:
+    """Return a failure as JSON shows it: its kind, the whole message, and what it consists of."""
+    kind = error.kind if isinstance(error, Unsurveyed) else type(error).__name__
+    base: dict[str, object] = {"kind": kind, "message": str(error)}
+    if isinstance(error, BaseExceptionGroup):
+        base["errors"] = [failure_document(one) for one in error.exceptions]
+    if isinstance(error, HostError):
+        base |= {"host": error.host, "doing": error.doing, "why": error.why, "remedy": error.remedy}
+    if isinstance(error, Stale):
+        base["moved"] = list(error.moved)
+    if isinstance(error, InventoryError):
+        base["findings"] = [finding_document(finding) for finding in error.findings]
+    return base
+
+
 def _write_document(error: dict[str, object], form: Form) -> None:
     if form is not Form.WORDS:
         document = {"format_version": FORMAT_VERSION, "error": error}
@@ -132,20 +152,6 @@ def _no_output(error: BaseException) -> bool:
     if not isinstance(error, OSError) or error.filename is not None:
         return False
     return isinstance(error, BrokenPipeError) or error.errno in _OUTPUT_LOST
-
-
-def _document(error: BaseException) -> dict[str, object]:
-    kind = error.kind if isinstance(error, Unsurveyed) else type(error).__name__
-    base: dict[str, object] = {"kind": kind, "message": str(error)}
-    if isinstance(error, BaseExceptionGroup):
-        base["errors"] = [_document(one) for one in error.exceptions]
-    if isinstance(error, HostError):
-        base |= {"host": error.host, "doing": error.doing, "why": error.why, "remedy": error.remedy}
-    if isinstance(error, Stale):
-        base["moved"] = list(error.moved)
-    if isinstance(error, InventoryError):
-        base["findings"] = [finding_document(finding) for finding in error.findings]
-    return base
 
 
 def _lines(error: BaseException) -> list[str]:

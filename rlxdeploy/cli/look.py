@@ -10,8 +10,8 @@ import typer
 from rlxdeploy.app.logs import Line, Wanted, follow, logs
 from rlxdeploy.app.look import Status, status
 from rlxdeploy.app.say import nobody
-from rlxdeploy.app.wait import has_ended, has_joined, missing, wait, worst_exit
-from rlxdeploy.cli.failure import exit_code_of, worst
+from rlxdeploy.app.wait import Awaited, has_ended, has_joined, missing, wait, worst_exit
+from rlxdeploy.cli.failure import exit_code_of, failure_document, failures_document, worst
 from rlxdeploy.cli.options import (
     AskBecomePass,
     Exclude,
@@ -28,6 +28,7 @@ from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import status_lines
 from rlxdeploy.errors import HostError
+from rlxdeploy.plan.epoch import named
 
 app = typer.Typer()
 
@@ -96,8 +97,9 @@ def logs_command(
             return _follow(screen, follow(path, wanted, lab, nobody))
         found = logs(path, wanted, lab, nobody)
     if as_json:
-        failed = {one.host: str(one) for one in found.failed}
-        screen.document({"lines": [asdict(line) for line in found.lines], "failed": failed})
+        lines_shown = [asdict(line) for line in found.lines]
+        failed = failures_document({one.host: one for one in found.failed})
+        screen.document({"lines": lines_shown, "failed": failed})
     else:
         for line in found.lines:
             _print(screen, line)
@@ -113,6 +115,8 @@ def _follow(screen: Screen, arriving: Iterator[Line | HostError]) -> int:
             _print(screen, arrived)
         else:
             failed.append(exit_code_of(arrived) or 1)
+            if screen.as_json:
+                screen.line({"error": failure_document(arrived)})
             screen.tell(f"error: {arrived}", "red", failed=True)
     return worst(failed)
 
@@ -124,14 +128,18 @@ def wait_command(
     option: InventoryOption = None,
     finished: Finished = False,
     timeout: Timeout = None,
+    limit: Limit = None,
+    exclude: Exclude = None,
+    forks: Forks = None,
     ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Wait until every rank has joined, or with --finished has ended."""
     screen = Screen(as_json=as_json)
     patience = DEFAULT_WAIT_S if timeout is None else timeout
-    with reach(ask=ask_become_pass) as lab, screen.progress() as say:
-        seen = wait(chosen(inventory, option), patience, lab, say, finished=finished)
+    path, scope = chosen(inventory, option), scope_of(limit, exclude)
+    with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
+        seen = wait(path, lab, say, Awaited(patience, finished, scope))
     if as_json:
         screen.document(status_document(seen))
     else:
@@ -164,8 +172,8 @@ def show_status(screen: Screen, seen: Status) -> None:
             )
     for one in seen.drift:
         screen.tell(f"drift: {one}", "yellow")
-    for name, why in seen.failed.items():
-        screen.notes.out(f"error: {name}: {why}", highlight=False)
+    for error in seen.failed.values():
+        screen.tell(f"error: {error}", "red", failed=True)
 
 
 def status_document(seen: Status) -> dict[str, object]:
@@ -177,7 +185,7 @@ def status_document(seen: Status) -> dict[str, object]:
         "proven": seen.proven,
         "ranks": [asdict(rank) for rank in seen.ranks],
         "drift": [asdict(one) for one in seen.drift],
-        "failed": dict(seen.failed),
+        "failed": failures_document(seen.failed),
     }
 
 
@@ -185,13 +193,16 @@ def _summary(seen: Status) -> str:
     if not seen.ranks:
         return f"{seen.job}: not deployed"
     word = "joined" if seen.proven else "started, joining not proven"
+    finished = sum(rank.finished for rank in seen.ranks)
+    ended = f", {finished} finished" if finished else ""
+    these = f"{seen.world}" if seen.whole else f"these {len(seen.ranks)}"
+    if finished == len(seen.ranks):
+        return f"{seen.job}: {finished} of {these} ranks finished"
     if not seen.whole:
-        return f"{seen.job}: {seen.joined} of these {len(seen.ranks)} ranks {word}"
+        return f"{seen.job}: {seen.joined} of {these} ranks {word}{ended}"
     digests = {rank.digest for rank in seen.ranks if rank.digest}
     agreed = ", digests equal" if len(digests) == 1 and seen.joined == seen.world > 1 else ""
-    finished = sum(rank.state == "inactive" and rank.exit_status == 0 for rank in seen.ranks)
-    ended = f", {finished} finished" if finished else ""
-    return f"{seen.job}: {seen.joined} of {seen.world} ranks {word}{agreed}{ended}"
+    return f"{seen.job}: {seen.joined} of {these} ranks {word}{agreed}{ended}"
 
 
 def _lacking(screen: Screen, seen: Status, patience: float, *, finished: bool) -> None:
@@ -199,6 +210,9 @@ def _lacking(screen: Screen, seen: Status, patience: float, *, finished: bool) -
     ranks = ", ".join(map(str, missing(seen, finished=finished)))
     if broken := [rank for rank in seen.ranks if rank.broken]:
         why = ", ".join(f"rank {rank.rank} has failed ({rank.status})" for rank in broken)
+    elif not finished and (ended := [rank.rank for rank in seen.ranks if rank.finished]):
+        verb = "has" if len(ended) == 1 else "have"
+        why = f"{named(ended)} {verb} finished and will not join; `wait --finished` awaits the end"
     elif not seen.deployed:
         why = f"after {patience:g} s nothing is deployed"
     else:

@@ -55,7 +55,12 @@ Timeout = Annotated[
 ]
 JoinTimeout = Annotated[
     float | None,
-    typer.Option("--join-timeout", min=0, help="Seconds the ranks have to join, over the file's."),
+    typer.Option(
+        "--join-timeout",
+        "--timeout",
+        min=0,
+        help="Seconds the ranks have to join, over the file's.",
+    ),
 ]
 SkipUnreachable = Annotated[
     bool, typer.Option("--skip-unreachable", help="Leave out written hosts that do not answer.")

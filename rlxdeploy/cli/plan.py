@@ -30,6 +30,7 @@ from rlxdeploy.cli.options import (
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import plan_document, show_plan, show_reasons
+from rlxdeploy.errors import UsageError
 
 app = typer.Typer()
 
@@ -93,9 +94,12 @@ def show_command(
     plan: PlanFile,
     *,
     inventory: InventoryOption = None,  # noqa: ARG001 - every command takes it; a plan names its own
+    diff: ShowDiff = None,
     as_json: Json = False,
 ) -> None:
-    """Show a saved plan."""
+    """Show a saved plan; it names files by digest and size, and holds no text of them."""
+    if diff:
+        raise UsageError("a saved plan holds no text of files; `rlxdeploy plan --diff` shows it")
     saved = read_plan(plan)
     screen = Screen(as_json=as_json)
     if as_json:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from rlxdeploy.app.apply import Applied
 from rlxdeploy.app.run import HostState
-from rlxdeploy.cli.failure import exit_code_of, worst
+from rlxdeploy.cli.failure import exit_code_of, failure_document, worst
 from rlxdeploy.cli.matrix import matrix_document, show_matrix
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import columns
@@ -179,8 +179,7 @@ def _host(applied: Applied, name: str) -> dict[str, object]:
     came_to = {} if state is None else asdict(state)
     error = applied.failed.get(name)
     if error is not None:
-        said = {"doing": error.doing, "why": error.why, "remedy": error.remedy}
-        return {"ok": False, **said, **came_to}
+        return {"ok": False, **failure_document(error), **came_to}
     changed = applied.went and not applied.plan.hosts[name].empty
     ok = state is None or applied.ok
     return {"ok": ok, "changed": changed and ok, **came_to}

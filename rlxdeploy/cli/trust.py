@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from rlxdeploy.app.trust import Added, Agree, Trust, overrides_of, trust
-from rlxdeploy.cli.failure import exit_code_of, worst
+from rlxdeploy.cli.failure import exit_code_of, failures_document, worst
 from rlxdeploy.cli.options import DEFAULT_INVENTORY, InventoryOption, Json, Yes, confirm
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.edge.ssh.trust import NewKey
-from rlxdeploy.errors import HostError
 
 app = typer.Typer()
 
@@ -67,7 +66,7 @@ def _document(done: Trust) -> dict[str, object]:
     return {
         "trusted": done.trusted,
         "added": [_added(one) for one in done.added],
-        "failed": {name: _failed(error) for name, error in done.failed.items()},
+        "failed": failures_document(done.failed),
     }
 
 
@@ -79,13 +78,4 @@ def _added(added: Added) -> dict[str, str]:
         "type": new.key.kind,
         "fingerprint": new.key.fingerprint,
         "file": str(added.file),
-    }
-
-
-def _failed(error: HostError) -> dict[str, str]:
-    return {
-        "kind": type(error).__name__,
-        "doing": error.doing,
-        "why": error.why,
-        "remedy": error.remedy,
     }

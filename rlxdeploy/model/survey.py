@@ -180,8 +180,9 @@ class FileSeen:
 class RankSeen:
     """One rank's instance as the host has it.
 
-    *active* uses systemd's words (active, activating, exited, failed, inactive); *since* is the
-    wall clock of the start in seconds; *node* is the node's own state file, empty when unreadable.
+    *active* uses systemd's words (active, activating, exited, failed, inactive): one that has ended
+    well by itself is exited, one that was stopped inactive.  *since* is the wall clock of the start
+    in seconds; *node* is the node's own state file, empty when unreadable.
     *nodes* tells of the host's device nodes which its process sees, None where nobody could look.
     """
 
@@ -280,6 +281,11 @@ class Survey:
     notices: tuple[Finding, ...] = ()
     silent: Mapping[str, Silence] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
+
+    @property
+    def errors(self) -> Mapping[str, Unreachable]:
+        """Why nothing is known of each host that did not answer, by its name."""
+        return {name: self.error_of(name) for name in self.failed}
 
     def error_of(self, host: str, more: str = "") -> Unreachable:
         """Return why nothing is known of *host*; *more* is something else to do about it."""

@@ -1,10 +1,13 @@
 """When a wait is over, and with which exit."""
 
+from dataclasses import replace
+
 import pytest
 
 from rlxdeploy.app.look import RankStatus, Status
 from rlxdeploy.app.say import Doing
 from rlxdeploy.app.wait import doing, has_ended, has_joined, missing, worst_exit
+from rlxdeploy.errors import Unreachable
 
 
 def rank(number: int, state: str, code: int | None = None) -> RankStatus:
@@ -29,15 +32,16 @@ def rank(number: int, state: str, code: int | None = None) -> RankStatus:
 def seen(*states: str | tuple[str, int], failed: bool = False) -> Status:
     pairs = [(one, None) if isinstance(one, str) else one for one in states]
     ranks = tuple(rank(number, *pair) for number, pair in enumerate(pairs))
-    return Status("job", len(ranks), ranks, {"b": "no route"} if failed else {})
+    silent = {"b": Unreachable("b", "survey", "no route")} if failed else {}
+    return Status("job", len(ranks), ranks, silent)
 
 
 CASES = {
     "all in the group": (seen("active", "active"), True, False),
     "one on its way": (seen("active", "activating"), False, False),
-    "all ended": (seen(("inactive", 0), ("failed", 3)), False, True),
+    "all ended": (seen(("exited", 0), ("failed", 3)), False, True),
     "one gone with its host's files": (seen("missing", ("inactive", 0)), False, True),
-    "one still runs": (seen("active", ("inactive", 0)), False, False),
+    "one still runs": (seen("active", ("exited", 0)), False, False),
     "nothing deployed": (seen(), False, False),
     "a host that does not answer": (seen("active", failed=True), False, False),
     "the other ended": (seen(("inactive", 0), failed=True), False, False),
@@ -53,6 +57,10 @@ def test_a_wait_is_over_when_all_ranks_are_as_wanted(
 
 
 LACKING = {
+    "a rank of those that are meant": (
+        replace(seen("active", "activating"), world=8, whole=False),
+        Doing("joined", 1, 2, ("rank 1",)),
+    ),
     "a rank": (seen("active", "activating"), Doing("joined", 1, 2, ("rank 1",))),
     "a host": (seen("active", failed=True), Doing("joined", 1, 1, ("an answer of b",))),
     "everything": (seen(), Doing("joined", 0, 0, note="nothing is deployed")),

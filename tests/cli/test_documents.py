@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +105,67 @@ CODES = {"validate": 0, "wait": 1, "doctor": 1}
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one not in ALONE])
 def test_a_host_that_does_not_answer_is_4(line: Line, command: str) -> None:
-    """It is named in the document, with why."""
+    """Its failure is one value in every document: kind, host, what was done, why, and a remedy."""
     line.desk.write(NOWHERE, "far.toml")
     code, document = line.failing(command, "far.toml")
 
     assert code == CODES.get(command, 4)
-    if command != "validate":
-        assert "nowhere" in json.dumps(document)
-        assert "refused" in json.dumps(document)
+    if command == "doctor":
+        (finding,) = document["findings"]
+        assert (finding["host"], finding["check"]) == ("nowhere", "reach")
+        assert "refused" in finding["what"]
+    elif command != "validate":
+        (failure,) = failures(document)
+        assert (failure["host"], failure["kind"]) == ("nowhere", "Unreachable")
+        assert failure["doing"]
+        assert "refused" in failure["why"]
+        assert failure["message"].startswith("nowhere: ")
+        assert "remedy" in failure
+
+
+def test_only_those_are_asked_that_are_meant(line: Line) -> None:
+    """A host that does not answer is no failure of a command that is not for it."""
+    line.desk.pair(node=f'[[node]]\nssh = "nowhere"\n{NOWHERE.partition("[[node]]")[0]}')
+    _, checked = line.run("doctor", "--limit", "local")
+    freed, unlocked = line.run("unlock", "--exclude", "nowhere")
+    _, waited = line.run("wait", "--limit", "local", "--timeout", "0")
+    code, everybody = line.run("unlock")
+
+    assert checked["hosts"] == ["local"]
+    assert (freed, unlocked["asked"], unlocked["unasked"]) == (0, ["local"], {})
+    assert waited["failed"] == {}
+    assert (code, everybody["unasked"].keys()) == (4, {"nowhere"})
+
+
+def test_a_finished_program_rests_until_it_is_asked_for(line: Line) -> None:
+    """A second apply starts nothing, a restart does; and after a stop, apply does too."""
+    line.desk.pair(job='command = ["true"]')
+    began = [line.run("apply", "--yes"), line.run("wait", "--finished")]
+    first = line.desk.records()
+    rests, second = line.run("apply", "--yes")[1], line.run("plan")[1]
+    joins, status = line.run("wait")
+
+    assert [code for code, _ in began] == [0, 0]
+    assert (rests["changed"], second["changes"], line.desk.records()) == (False, False, first)
+    assert "`restart` runs it again" in json.dumps(second["notices"])
+    assert (joins, {one["state"] for one in status["ranks"]}) == (1, {"exited"})
+
+    assert line.run("restart")[0] == 0
+    again = line.desk.records()
+    assert not {one["since"] for one in again.values()} & {one["since"] for one in first.values()}
+    assert line.run("wait", "--finished")[0] == 0
+    assert line.run("stop")[1]["changed"]
+    assert {one["active"] for one in line.desk.records().values()} == {"inactive"}
+    assert line.run("apply", "--yes")[1]["changed"]
+
+
+def failures(document: object) -> Iterator[dict[str, Any]]:
+    """Yield whatever in a document is the failure of a host, wherever it stands."""
+    if isinstance(document, dict) and "why" in document:
+        yield document
+    elif isinstance(document, dict | list):
+        for one in document.values() if isinstance(document, dict) else document:
+            yield from failures(one)
 
 
 def test_every_command_succeeds_with_a_document(line: Line, tmp_path: Path) -> None:
@@ -125,7 +179,7 @@ def test_every_command_succeeds_with_a_document(line: Line, tmp_path: Path) -> N
         ("resolve",),
         ("render", "--out", out),
         ("plan", "--out", plan),
-        ("show", plan),
+        ("show", plan, "--no-diff"),
         ("apply", plan, "--yes"),
         ("status",),
         ("wait",),
