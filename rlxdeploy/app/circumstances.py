@@ -50,6 +50,7 @@ def order_for(
         boot=job.effective_boot,
         revert_after=revert_after(job, join_timeout),
         adopt=adopt,
+        ends=not job.is_builtin,
         left={**_recorded(record), **_deployed(loaded, survey)},
         generation=record.generation if record else 0,
         known=known_contents(Path(loaded.path), loaded.job),

@@ -34,6 +34,11 @@ class RankState(StrEnum):
     FAILED = "failed"
 
 
+def has_finished(seen: RankSeen) -> bool:
+    """Tell whether its process has ended well by itself; a rank that was stopped is inactive."""
+    return seen.active == "exited" and seen.exit_status == 0
+
+
 def state_of(seen: RankSeen, *, notify: bool, unit: bool, alive: float) -> RankState:
     """Return how far the rank is; *alive* is for how many seconds this process has been seen.
 

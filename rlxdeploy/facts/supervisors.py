@@ -49,7 +49,7 @@ class SupervisorFile(BaseModel):
     rank: int
     supervisor_pid: int
     supervisor_start: str
-    active: Literal["activating", "active", "failed", "inactive"]
+    active: Literal["activating", "active", "exited", "failed", "inactive"]
     pid: int = 0
     ready: bool = False
     status: str = ""
@@ -98,7 +98,7 @@ def _one_supervised(
         )
     except ValidationError:
         return RankSeen(rank, "failed", status="its supervisor's file cannot be read", node=node)
-    ended = said.active in {"failed", "inactive"}
+    ended = said.active in {"exited", "failed", "inactive"}
     if not ended and not _alive(said, lines):
         return RankSeen(
             rank,

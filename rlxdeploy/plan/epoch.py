@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from rlxdeploy.facts.ranks import has_finished
 from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import JobSeen, RankSeen, Survey
 from rlxdeploy.plan.diff import Wanted
@@ -22,18 +23,43 @@ class Cause:
 
 
 def causes(
-    resolution: Resolution, wanted: Mapping[str, tuple[Wanted, ...]], survey: Survey
+    resolution: Resolution,
+    wanted: Mapping[str, tuple[Wanted, ...]],
+    survey: Survey,
+    *,
+    ends: bool = False,
 ) -> tuple[Cause, ...]:
-    """Return every reason for which the group has to start, by rank; none if it may run on."""
+    """Return every reason for which the group has to start, by rank; none if it may run on.
+
+    Where the ranks' program *ends* by itself, a group is left alone of which all ranks have
+    finished, or some have while the others are still up.
+    """
+    well = finished(resolution, survey) if ends and _all_well(resolution, survey) else ()
     found: dict[Cause, None] = {}
     for host in resolution.hosts:
         ranks = tuple(seat.rank for seat in resolution.on(host))
         job = survey.hosts[host].job
-        found |= dict.fromkeys(_not_running(ranks, job))
+        found |= dict.fromkeys(one for one in _not_running(ranks, job) if one.rank not in well)
         if job.deployed is not None:
             changed = (one for one in wanted[host] if one.differs(job.files.get(one.path)))
             found |= dict.fromkeys(_changed(changed, ranks))
     return tuple(sorted(found, key=lambda cause: (cause.why, cause.rank)))
+
+
+def finished(resolution: Resolution, survey: Survey) -> tuple[int, ...]:
+    """Return the ranks of the group whose program has ended well by itself."""
+    return tuple(rank for rank, one in _seen(resolution, survey) if one and has_finished(one))
+
+
+def _all_well(resolution: Resolution, survey: Survey) -> bool:
+    seen = [one for _, one in _seen(resolution, survey)]
+    return all(one and (one.active == "active" or has_finished(one)) for one in seen)
+
+
+def _seen(resolution: Resolution, survey: Survey) -> Iterator[tuple[int, RankSeen | None]]:
+    for host in resolution.hosts:
+        seen = {one.rank: one for one in survey.hosts[host].job.ranks}
+        yield from ((seat.rank, seen.get(seat.rank)) for seat in resolution.on(host))
 
 
 def _not_running(ranks: tuple[int, ...], job: JobSeen) -> Iterator[Cause]:

@@ -10,7 +10,7 @@ from rlxdeploy.model.survey import Survey
 from rlxdeploy.plan.clear import leaving
 from rlxdeploy.plan.diff import Wanted, wanted_files
 from rlxdeploy.plan.drift import drift
-from rlxdeploy.plan.epoch import because, causes, named
+from rlxdeploy.plan.epoch import because, causes, finished, named
 from rlxdeploy.plan.guard import lost_hosts, refuse
 from rlxdeploy.plan.hosts import Aim, Epoch, host_plan
 from rlxdeploy.plan.order import Order
@@ -31,7 +31,7 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
     deployed = [survey.hosts[host].job.deployed for host in resolution.hosts]
     generation = max((one.generation for one in deployed if one is not None), default=0)
     same = render_at(generation)
-    found = causes(resolution, _wanted(resolution, same), survey)
+    found = causes(resolution, _wanted(resolution, same), survey, ends=order.ends)
     files = render_at(_next(survey, order)) if found else same
     aim = Aim(resolution, files, order, Epoch(bool(found), found))
     hosts = {
@@ -57,7 +57,7 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
         hosts={**hosts, **cleared},
         ranks=tuple(_row(seat, resolution, hosts) for seat in resolution.seats),
         why=because(found, everyone, first=first) if found else (),
-        notices=(*resolution.notices, *lost.values(), *_unmanaged(resolution, aim.epoch)),
+        notices=(*resolution.notices, *lost.values(), *_noticed(aim, survey)),
         explained=_explained(resolution),
         absent=resolution.absent,
         drift=drift({name: survey.hosts[name].job for name in (*hosts, *cleared)}),
@@ -105,11 +105,16 @@ def _row(seat: Seat, resolution: Resolution, hosts: Mapping[str, HostPlan]) -> R
     )
 
 
-def _unmanaged(resolution: Resolution, epoch: Epoch) -> Iterator[Finding]:
-    ranks = tuple(seat.rank for seat in resolution.seats if not seat.managed)
-    if ranks and epoch.restart:
-        what = f"{named(ranks)}: not managed, start again by hand when the others do"
+def _noticed(aim: Aim, survey: Survey) -> Iterator[Finding]:
+    """Yield what a restart does not reach, or who is left to rest without one."""
+    elsewhere = tuple(seat.rank for seat in aim.resolution.seats if not seat.managed)
+    over = finished(aim.resolution, survey)
+    if elsewhere and aim.epoch.restart:
+        what = f"{named(elsewhere)}: not managed, start again by hand when the others do"
         yield Finding(what, severity=Severity.NOTICE)
+    if over and not aim.epoch.restart:
+        what = f"{named(over)}: finished with exit 0, so apply lets the group rest"
+        yield Finding(what, remedy="`restart` runs it again", severity=Severity.NOTICE)
 
 
 def _explained(resolution: Resolution) -> Mapping[str, Mapping[str, str]]:

@@ -13,7 +13,8 @@ class Order:
     *deployment* is the id of this inventory's job; *owner*, *controller* and *inventory* are what
     others read on the hosts, *now* is the wall clock in seconds.  *ready* is notify or exec, *boot*
     tells whether units start at boot.  *revert_after* is in how many seconds a host goes back by
-    itself.  *adopt* takes over what another deployment id has put there.
+    itself.  *adopt* takes over what another deployment id has put there.  *ends* tells that the
+    ranks' program may end well by itself, which the built-in node's never does.
 
     *left* are the hosts that have the job, as recorded or as they say, by name; those that the
     resolution has no more are cleared.
@@ -32,6 +33,7 @@ class Order:
     boot: bool
     revert_after: float = 180.0
     adopt: bool = False
+    ends: bool = False
     left: Mapping[str, Site] = field(default_factory=dict)
     known: Mapping[str, bytes] = field(default_factory=dict)
     secret: bytes = b""

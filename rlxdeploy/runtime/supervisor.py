@@ -193,7 +193,7 @@ class Supervisor:
             )
             self._after(self.launch.restart_s, self._start)
         else:
-            self._finish("inactive" if ending.clean else "failed", str(ending))
+            self._finish("exited" if ending.clean else "failed", str(ending))
 
     def _finish(self, active: str, status: str) -> None:
         self._over = True

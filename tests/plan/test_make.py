@@ -152,6 +152,60 @@ def test_a_rank_that_does_not_run_restarts_the_whole_group(seen: RankSeen, why: 
     assert [row.action for row in plan.ranks][:2] == ["restart", "restart"]
 
 
+DONE, UP = "exited", "active"
+
+
+def with_ends(survey: Survey, *ends: tuple[str, int | None]) -> Survey:
+    """Return *survey* with the ranks as they have ended, the last of *ends* for all that follow."""
+    for rank, host in enumerate(("a", "a", "b", "b")):
+        active, code = ends[min(rank, len(ends) - 1)]
+        seen = RankSeen(rank, active, active == UP, 0, enabled=True, exit_status=code)
+        survey = with_rank(survey, host, seen)
+    return survey
+
+
+FINISHED: dict[str, tuple[tuple[tuple[str, int | None], ...], str]] = {
+    "all": (((DONE, 0),), f"ranks 0{EN_DASH}3"),
+    "some, and the others are up": (((UP, None), (DONE, 0)), f"ranks 1{EN_DASH}3"),
+}
+
+
+@pytest.mark.parametrize(("ends", "who"), FINISHED.values(), ids=FINISHED.keys())
+def test_a_program_that_has_finished_is_not_run_again(
+    ends: tuple[tuple[str, int | None], ...], who: str
+) -> None:
+    """The plan is empty and says what runs it again; the built-in node is to run for ever."""
+    survey = with_ends(applied(World()), *ends)
+    plan = plan_for(World(), survey, replace(ORDER, ends=True))
+
+    assert plan.empty
+    assert [str(one) for one in plan.notices] == [
+        f"{who}: finished with exit 0, so apply lets the group rest; `restart` runs it again"
+    ]
+    assert plan_for(World(), survey).why
+    changed = plan_for(replace(World(), notes={2: "new"}), survey, replace(ORDER, ends=True))
+    assert changed.why == (f"rank 2's inputs changed; ranks 0{EN_DASH}3 restart",)
+
+
+UNFINISHED: dict[str, tuple[tuple[str, int | None], ...]] = {
+    "one was stopped": ((DONE, 0), (DONE, 0), (DONE, 0), ("inactive", 0)),
+    "one was killed": ((DONE, 0), (DONE, 143), (DONE, 0)),
+    "one has failed": ((DONE, 0), ("failed", 3), (UP, None)),
+    "one comes back and would wait for ever": ((DONE, 0), ("activating", 75), (UP, None)),
+}
+
+
+@pytest.mark.parametrize("ends", UNFINISHED.values(), ids=UNFINISHED.keys())
+def test_a_program_that_has_not_finished_everywhere_is_run_again(
+    ends: tuple[tuple[str, int | None], ...],
+) -> None:
+    """No group forms without the ranks that have finished."""
+    plan = plan_for(World(), with_ends(applied(World()), *ends), replace(ORDER, ends=True))
+
+    assert [row.action for row in plan.ranks if row.action == "keep"] == []
+    assert any(line.startswith("rank 0 ") or "ranks 0" in line for line in plan.why)
+
+
 def test_a_rank_that_is_coming_up_is_left_alone() -> None:
     """Activating is on its way; a plan in that moment calls for nothing."""
     survey = with_rank(applied(World()), "b", RankSeen(2, "activating", pid=1, enabled=True))

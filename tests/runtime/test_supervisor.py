@@ -87,7 +87,7 @@ class Rank:
         raise AssertionError(f"waited in vain, last seen: {self.record}\n{self.log}")
 
     def over(self) -> Dict[str, Any]:
-        record = self.until(lambda seen: seen["active"] in ("failed", "inactive"))
+        record = self.until(lambda seen: seen["active"] in ("exited", "failed", "inactive"))
         wait_gone(record["supervisor_pid"])
         return record
 
@@ -225,10 +225,10 @@ def test_a_private_socket_stands_in_for_a_path_too_long(tmp_path: Path) -> None:
 
 
 ENDINGS = {
-    "exit 0 is finished": ("exit(0)", "on-failure", ("inactive", 0, 0)),
+    "exit 0 is finished": ("exit(0)", "on-failure", ("exited", 0, 0)),
     "no restart: failed": ("exit(3)", "no", ("failed", 3, 0)),
     "a wrong inventory is not tried again": ("exit(78)", "always", ("failed", 78, 0)),
-    "SIGTERM is clean": ("import os; os.kill(os.getpid(), 15)", "no", ("inactive", 143, 0)),
+    "SIGTERM is clean": ("import os; os.kill(os.getpid(), 15)", "no", ("exited", 143, 0)),
     "SIGKILL is none": ("import os; os.kill(os.getpid(), 9)", "on-failure", ("failed", 137, 2)),
     "a failure is tried again": ("exit(75)", "on-failure", ("failed", 75, 2)),
     "always means after success too": ("exit(0)", "always", ("failed", 0, 2)),

@@ -77,8 +77,16 @@ stop_supervisors() { # ranks...
     lives "$rank" supervisor && kill -KILL "$(member supervisor_pid "$file")"
     # A supervisor that was killed leaves its process, the leader of a group, behind.
     lives "$rank" main && kill -KILL "-$(member pid "$file")"
+    rest "$file"
   done
   return 0
+}
+
+rest() { # supervisor's file: what has finished and is stopped is no longer to be called finished
+  IFS= read -r said 2>/dev/null <"$1" || return 0
+  case $said in *'"active": "exited"'*) ;; *) return 0 ;; esac
+  before=${said%%'"exited"'*} after=${said#*'"exited"'}
+  printf '%s"inactive"%s\n' "$before" "$after" >"$1.new" && mv "$1.new" "$1"
 }
 
 start_supervisors() { # release ranks... -- supervisor...: without one, as it was started before

@@ -113,7 +113,7 @@ joined() { # rank
     file=$run_home/$1.supervisor
     grep -q "\"release\": *\"$(standing)\"" "$file" 2>/dev/null || return 1
     # One that exits 0 is finished, not failed.
-    if grep -q '"active": *"inactive"' "$file"; then [ "$(member exit_status "$file")" = 0 ]
+    if grep -q -e '"active": *"exited"' -e '"active": *"inactive"' "$file"; then [ "$(member exit_status "$file")" = 0 ]
     else grep -q '"ready": *true' "$file" && lives "$1" main && under_new_plan "$(member pid "$file")"
     fi
     return
