@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import resource
+import signal
 import socket
 import threading
 from pathlib import Path
-from typing import Iterator, List
+from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
+from rlxdeploy.runtime.wire.frame import hello
+from rlxdeploy.runtime.wire.handshake import Handshake, Identity
 from tests.runtime.cluster import dial
+from tests.runtime.native.joining import new_key
 from tests.runtime.processes import Fleet
 
 CROWD = 1000
@@ -33,31 +38,45 @@ def room_for(count: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.parametrize("wire", ["rlx", "native"])
-def test_a_thousand_silent_strangers_and_a_slow_one_do_not_stop_a_group(
-    tmp_path: Path, wire: str
-) -> None:
-    """They cost a bounded number of descriptors, and the group forms while they stay."""
-    fleet = Fleet(tmp_path, 3, "star", RLX_WIRE=wire)
-    host, _, port = fleet.peers[0].rpartition(":")
-    over = threading.Event()
-
-    def dribble() -> None:
-        with contextlib.suppress(OSError), dial(host, int(port)) as slow:
-            for byte in b"\1\1\0\0\0\0\0\0\0\0\0\0\0" * 9:
+def dribble(host: str, port: int, said: bytes, over: threading.Event) -> None:
+    """Say *said*, a byte a second, and come again where that is not listened to."""
+    while not over.is_set():
+        with contextlib.suppress(OSError), socket.create_connection((host, port), 10) as slow:
+            for byte in said:
                 slow.sendall(bytes([byte]))
                 if over.wait(1):
                     return
+        over.wait(1)
 
-    slow = threading.Thread(target=dribble)
+
+MISSED = Identity("", "", 3, 1, "a" * 32, "psk")
+# What the slow one says is what a rank says, and so no reason to show it out.
+WIRES: Dict[str, Tuple[Dict[str, str], bytes]] = {
+    "rlx": ({}, hello(1)),
+    "native with a key": (
+        {"RLX_WIRE": "native", "RLX_SECURITY": "psk"},
+        Handshake(MISSED, bytes(32), bytes(32), dialled=0).opening,
+    ),
+}
+
+
+@pytest.mark.parametrize(("wire", "said"), WIRES.values(), ids=WIRES)
+def test_a_thousand_silent_strangers_and_a_slow_one_do_not_stop_a_group(
+    tmp_path: Path, wire: Dict[str, str], said: bytes
+) -> None:
+    """They cost a bounded number of descriptors, are counted, and the group forms among them."""
+    fleet = Fleet(tmp_path, 3, "star", **wire, RLX_KEY_FILE=str(new_key(tmp_path / "key")))
+    host, _, text = fleet.peers[0].rpartition(":")
+    port, over = int(text), threading.Event()
+    slow = threading.Thread(target=dribble, args=(host, port, said, over))
     crowd: List[socket.socket] = []
     with room_for(CROWD), contextlib.closing(fleet):
         root = fleet.start(0)
         resource.prlimit(root.process.pid, resource.RLIMIT_NOFILE, (MOST_OPEN, MOST_OPEN))
-        crowd.append(dial(host, int(port)))
+        crowd.append(dial(host, port))
         slow.start()
         try:
-            crowd += [socket.create_connection((host, int(port)), 10) for _ in range(CROWD - 1)]
+            crowd += [socket.create_connection((host, port), 10) for _ in range(CROWD - 1)]
             workers = [fleet.start(rank) for rank in (1, 2)]
             assert all(each.ready() for each in (root, *workers))
             still_open = len(list(Path(f"/proc/{root.process.pid}/fd").iterdir()))
@@ -67,3 +86,6 @@ def test_a_thousand_silent_strangers_and_a_slow_one_do_not_stop_a_group(
             slow.join()
             for each in crowd:
                 each.close()
+        root.signal(signal.SIGTERM)
+        (told,) = re.findall("turned away while the group formed: .*", root.end().err)
+        assert sum(map(int, re.findall(r"(\d+) times, last from", told))) > CROWD / 2
