@@ -15,13 +15,14 @@ def show_matrix(screen: Screen, matrix: Matrix) -> None:
 
 
 def matrix_document(matrix: Matrix | None) -> dict[str, object] | None:
-    """Return every link as JSON shows it, None where there was no preflight."""
+    """Return every link that was looked at as JSON shows it, None where there was no preflight."""
     if matrix is None:
         return None
     return {
         "ok": matrix.ok,
         "not_needed": matrix.why_not,
         "seconds": round(matrix.seconds, 3),
+        "untried": matrix.untried,
         "links": [_link(one) for one in matrix.tried],
         "blocked": [_blocked(one) for one in matrix.blocked],
     }

@@ -71,12 +71,16 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What is to be tried, by host, and what of each link that is not; or *why_not* at all."""
+    """What is to be tried, by host, and what of each link that is not; or *why_not* at all.
+
+    Of a big mesh *links* are a sample: *untried* more are not looked at.
+    """
 
     trials: Mapping[str, Trial] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
     spared: Mapping[Link, str] = field(default_factory=dict)
     why_not: str = ""
+    untried: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +115,16 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Every link as it was found in *seconds*, or *why_not* where none was tried."""
+    """Every link as it was found in *seconds*, or *why_not* where none was tried.
+
+    Of a big mesh it is a sample, and *untried* tells how many links there are besides.
+    """
 
     tried: tuple[Tried, ...] = ()
     blocked: tuple[Blocked, ...] = ()
     seconds: float = 0.0
     why_not: str = ""
+    untried: int = 0
 
     @property
     def ok(self) -> bool:

@@ -57,7 +57,7 @@ def judged(
         for name, post, failure in _failures(wanted, posted)
         if failure.how.bad
     )
-    return Matrix(tried, blocked, seconds, wanted.why_not)
+    return Matrix(tried, blocked, seconds, wanted.why_not, wanted.untried)
 
 
 def _failures(wanted: Preflight, posted: Mapping[str, Posted]) -> Iterator[tuple[str, Post, Found]]:

@@ -30,7 +30,7 @@ def matrix_lines(matrix: Matrix) -> Iterator[Line]:
     lines = [*map(_blocked, matrix.blocked), *_failures(open_ends), *_rest(open_ends)]
     yield from lines[:_LINES]
     if len(lines) > _LINES:
-        yield Line(f"  and {len(lines) - _LINES} more; --json has every link", Tone.NOTICE)
+        yield Line(f"  and {len(lines) - _LINES} more; --json has them all", Tone.NOTICE)
 
 
 def _summary(matrix: Matrix) -> str:
@@ -43,6 +43,8 @@ def _summary(matrix: Matrix) -> str:
         f"{count} {how}" for how in (How.UNPROVEN, How.SPARED) if (count := matrix.count(how))
     ]
     told = f", {', '.join(open_ends)}" if open_ends else ""
+    if matrix.untried:
+        told += f"; a sample of {total + matrix.untried:,}"
     return f"preflight: {of} {links} answered in {matrix.seconds:.1f} s{told}"
 
 

@@ -1,10 +1,11 @@
 """Which links are to be tried before a change, and which of them are not dialled, and why.
 
 The links are the runtime's own, in its directions: in a mesh the higher rank dials the lower one
-on the native wire and the other way round on rlx; in a star every worker dials rank 0.
+on the native wire and the other way round on rlx; in a star every worker dials rank 0.  Of a big
+mesh a sample is tried.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.model.preflight import Link, Post, Preflight, Trial
@@ -15,6 +16,10 @@ from rlxdeploy.model.vocabulary import Topology, Wire
 from rlxdeploy.plan.epoch import RUNNING
 
 _SAME = "neither PEERS nor WORLD changes"
+
+# In a mesh of more ranks than that each dials those at 1, 2, 4, 8 … places from its own: links
+# grow with the square of the ranks, and what stands in the way is in the way of a host or a port.
+EVERY_LINK = 256
 
 # Rank by host to the address that the last apply gave it.
 Recorded = Mapping[tuple[str, int], str]
@@ -47,7 +52,7 @@ def preflight(
         for name, placed in resolution.hosts.items()
         if name in hosts
     }
-    return Preflight(trials, links, spared)
+    return Preflight(trials, links, spared, untried=_untried(resolution, links))
 
 
 def needless(plan: Plan, resolution: Resolution, survey: Survey, record: Record | None) -> str:
@@ -70,6 +75,18 @@ def needless(plan: Plan, resolution: Resolution, survey: Survey, record: Record 
     return _SAME if same and known else ""
 
 
+def is_sampled(world: int, topology: str) -> bool:
+    """Tell whether only some of the links of such a group are tried."""
+    return topology == Topology.MESH and world > EVERY_LINK
+
+
+def _untried(resolution: Resolution, links: Sequence[Link]) -> int:
+    """Return how many links the group will have besides *links*."""
+    if not is_sampled(resolution.world, resolution.topology):
+        return 0
+    return resolution.world * (resolution.world - 1) // 2 - len(links)
+
+
 def _all_alike(spared: Mapping[Link, str]) -> str:
     first, *others = dict.fromkeys(spared.values()) or ["no rank dials another"]
     return first + (f" (and so for {len(others)} more)" if others else "")
@@ -87,8 +104,12 @@ def _links(resolution: Resolution) -> Iterator[Link]:
 def _dialled_from(at: int, resolution: Resolution) -> tuple[Seat, ...]:
     if resolution.topology == Topology.STAR:
         return resolution.seats[:1] if at else ()
-    native = resolution.wire == Wire.NATIVE
-    return resolution.seats[:at] if native else resolution.seats[at + 1 :]
+    native, seats = resolution.wire == Wire.NATIVE, resolution.seats
+    if not is_sampled(resolution.world, resolution.topology):
+        return seats[:at] if native else seats[at + 1 :]
+    steps = (1 << power for power in range(resolution.world.bit_length()))
+    places = (at - step if native else at + step for step in steps)
+    return tuple(seats[place] for place in places if 0 <= place < len(seats))
 
 
 def _held(seat: Seat, facts: HostFacts | None, recorded: Recorded) -> int | None:

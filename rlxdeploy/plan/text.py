@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from rlxdeploy.model.plan import Change, FileChange, HostPlan, Plan, RankRow, UnitAction
 from rlxdeploy.plan.epoch import named
+from rlxdeploy.plan.preflight import is_sampled
 
 
 class Tone(StrEnum):
@@ -47,7 +48,9 @@ def plan_lines(plan: Plan, diffs: Collection[Change] = tuple(Change)) -> Iterato
     yield Line(f"{plan.job}: {where}", Tone.HEAD)
     yield from (Line(f"  {line}") for line in plan.why)
     if plan.preflight:
-        yield Line("  every link between ranks is tried before anything is changed", Tone.QUIET)
+        sampled = is_sampled(plan.world, plan.topology)
+        tried = "a sample of the links between ranks" if sampled else "every link between ranks"
+        yield Line(f"  {tried} is tried before anything is changed", Tone.QUIET)
     if plan.join == "exec" and any(row.action in ("start", "restart") for row in plan.ranks):
         yield Line("  the ranks will be started, joining not proven: ready is exec", Tone.QUIET)
     if plan.ranks:

@@ -1,6 +1,5 @@
 """Which links are tried before a change, and what the hosts' answers come to."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -9,12 +8,13 @@ import pytest
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.model.preflight import Found, How, Link, Posted, Preflight
 from rlxdeploy.model.record import Record
-from rlxdeploy.model.resolution import Endpoint, Resolution
+from rlxdeploy.model.resolution import Resolution
 from rlxdeploy.model.survey import PortHolder, RankSeen, Survey
 from rlxdeploy.plan.make import make_plan
 from rlxdeploy.plan.matrix import calls, judged, taken
 from rlxdeploy.plan.matrix_text import matrix_lines
-from rlxdeploy.plan.preflight import preflight
+from rlxdeploy.plan.preflight import EVERY_LINK, preflight
+from rlxdeploy.plan.text import plan_lines
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.assembly import Assembly
@@ -296,14 +296,35 @@ def test_a_big_matrix_is_told_by_who_fails_alike() -> None:
     ]
 
 
-def test_a_mesh_of_four_hundred_is_decided_at_once() -> None:
-    """Eighty thousand links are counted, not searched for."""
-    many = World(layout={f"h{rank}": (rank,) for rank in range(400)})
-    resolution, survey = many.resolution, bare(many)
+@pytest.mark.parametrize("wire", ["native", "rlx"])
+def test_of_a_big_mesh_a_sample_is_tried(wire: str) -> None:
+    """Everybody dials and is dialled from another host as on the whole; nothing grows as n²."""
+    ranks, slots = 1024, 8
+    hosts = range(ranks // slots)
+    many = World(layout={f"h{n}": tuple(range(n * slots, (n + 1) * slots)) for n in hosts})
+    resolution, survey = replace(many.resolution, wire=wire), bare(many)
     plan = make_plan(resolution, many.render, survey, ORDER)
-    began = time.monotonic()
     own = preflight(plan, resolution, survey, None)
 
-    assert len(own.links) == 79_800
-    assert time.monotonic() - began < 30.0
-    assert own.links[0].to == Endpoint("10.0.0.1", 29501)
+    assert len(own.links) < ranks * 11
+    assert len(own.links) + own.untried == ranks * (ranks - 1) // 2
+    first, last = ({0}, {ranks - 1}) if wire == "native" else ({ranks - 1}, {0})
+    assert {link.dialler for link in own.links} == {*range(ranks)} - first
+    assert {link.listener for link in own.links} == {*range(ranks)} - last
+    across = [link for link in own.links if link.source != link.target]
+    assert {host for link in across for host in (link.source, link.target)} == {*many.layout}
+    lines = [line.text for line in matrix_lines(judged(own, {}, {}, {}, 0.5))]
+    assert lines[0].endswith("; a sample of 523,776")
+    assert "  a sample of the links between ranks is tried before anything is changed" in [
+        line.text for line in plan_lines(replace(plan, preflight=True), ())
+    ]
+
+
+def test_of_the_biggest_mesh_that_is_tried_whole_no_link_is_left_out() -> None:
+    """Thirty-two thousand links, and the sentence says nothing of a sample."""
+    many = World(layout={"a": tuple(range(EVERY_LINK))})
+    resolution, survey = many.resolution, bare(many)
+    plan = make_plan(resolution, many.render, survey, ORDER)
+    own = preflight(plan, resolution, survey, None)
+
+    assert (len(own.links), own.untried) == (EVERY_LINK * (EVERY_LINK - 1) // 2, 0)
