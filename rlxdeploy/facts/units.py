@@ -36,10 +36,11 @@ read -r up rest </proc/uptime && echo "uptime|$up"
 systemctl $manager show -p {shown} "$1*" | sed 's/^/unit|/'
 """
 
-# Each launch's own question first: without its answer it is not known what runs.
+# Each launch's own question first: without its answer it is not known what runs.  Under the user's
+# units the nodes' own files lie where a supervisor's ranks have theirs.
 _OF_LAUNCH = {
     Launch.SYSTEMD: (SYSTEM, views.SYSTEM),
-    Launch.SYSTEMD_USER: (USER, views.USER),
+    Launch.SYSTEMD_USER: (USER, supervisors.NAME, views.USER),
     Launch.PROCESS: (supervisors.NAME, views.USER),
 }
 _REQUIRED = (supervisors.NAME, SYSTEM)

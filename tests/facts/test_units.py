@@ -205,3 +205,16 @@ def test_of_one_launch_only_its_own_questions_count(launch: Launch, text: str) -
     assert units.parse(Answers({own.name: Answer(text)}), launch)
     with pytest.raises(Unanswered):
         units.parse(Answers({}), launch)
+
+
+def test_under_the_users_units_a_node_says_how_it_is_too() -> None:
+    """Its file lies where a supervisor's ranks have theirs, and is asked for with the units."""
+    names = [one.name for one in units.questions(Enquiry("demo"), Launch.SYSTEMD_USER)]
+    answers = {one: Answer("") for one in names}
+    answers["user units"] = Answer(SHOWN)
+    answers["supervisors"] = Answer(
+        'state|/run/user/7/rlx/demo/2.state\njson|{"phase": "joining"}\n'
+    )
+    seen = {one.rank: one for one in units.parse(Answers(answers), Launch.SYSTEMD_USER)}
+
+    assert seen[2].node == {"phase": "joining"}

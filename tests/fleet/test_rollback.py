@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,17 @@ BROKEN = 'ready = "notify"\ncommand = ["sh", "-c", "echo broken; exit 9"]\n'
 NEVER = 'ready = "notify"\ncommand = ["sleep", "600"]\n'
 # It joins, but not before there was time to break something.
 LATE = 'ready = "notify"\ncommand = ["sh", "-c", "sleep 5; exec python3 -m rlxdeploy.runtime"]\n'
+# On one host it has another key than the group.
+OTHER_KEY = "/etc/other-key"
+WRONG_KEY = f"""\
+ready = "notify"
+command = ["sh", "-c", '''
+  [ ! -f {OTHER_KEY} ] || export RLX_KEY_FILE={OTHER_KEY}; exec python3 -m rlxdeploy.runtime
+''']
+"""
+PORT, NEXT_PORT = 29500, 29510
+# Far more than it takes to see that two ranks that are up cannot reach one another.
+PATIENT_S = 90
 HEALED_S = BACK_S + 90.0
 
 # Each waits for a timer or two, and for groups to form.
@@ -54,10 +67,9 @@ class Job:
         self.desk.run("apply", "--yes")
         self.release = self.releases()
 
-    def write(self, job: str = "") -> None:
-        self.desk.write_hosts(
-            self.hosts, job=USERS[self.launch] + TIMES + job, tables=TABLES[self.launch]
-        )
+    def write(self, job: str = "", port: int = PORT) -> None:
+        tables = f"{TABLES[self.launch]}\n[network]\ndata_port = {port}\n"
+        self.desk.write_hosts(self.hosts, job=USERS[self.launch] + TIMES + job, tables=tables)
 
     def releases(self) -> set[str]:
         return {rank["release"] for rank in self.desk.ranks()}
@@ -80,32 +92,68 @@ def timers(host: Host) -> str:
     return found.stdout
 
 
-def goes_back_at_once(job: Job) -> None:
+def goes_back_at_once(job: Job, release: str = BROKEN) -> dict[str, Any]:
     """Apply what ends as soon as it starts, and see the group before on all hosts, whole."""
     assert job.stands() == ""
-    job.write(BROKEN)
+    job.write(release)
     document = job.desk.json("apply", "--yes", code=3)
     assert (document["rolled_back"], document["rejoined"]) == (True, True)
     assert {host["state"] for host in document["hosts"].values()} == {"gone back"}
     assert {host["release"] for host in document["hosts"].values()} == job.release
     assert document["waited"] < 20
     assert job.stands() == ""
+    return document
 
 
-@pytest.mark.parametrize("launch", UNITS)
+def is_cut_off(job: Job, port: int) -> str:
+    """Apply what one host lets nobody join at *port*, and return what a person reads."""
+    job.write("env = { MORE = '1' }\n", port)
+    walled, caller = job.hosts[1:]
+    walled.firewall("DROP", port=port)
+    arguments = ("--yes", "--no-preflight", f"--join-timeout={PATIENT_S}")
+    said = job.desk.run("apply", *arguments, code=3).stderr
+    ends = f"cannot reach rank 1 on {walled.name}, which is up: dialled {walled.address}:{port}: "
+    assert f"rank 2 on {caller.name} at {caller.address}:{port}: it {ends}" in said
+    assert f"the group did not form (after {PATIENT_S}" not in said
+    return said
+
+
 def test_a_release_that_cannot_join_is_taken_back_everywhere(
-    fleet: Fleet, three: list[Host], launch: str
+    fleet: Fleet, three: list[Host]
 ) -> None:
-    """A bad command ends the wait at once, a blocked port the time; the group before is READY."""
+    """A bad command, a wrong key and a port blocked on one host end the wait; all are as before."""
     before = footprints(three)
-    job = Job(fleet, three, launch, "takeback")
+    job = Job(fleet, three, "systemd", "takeback")
     goes_back_at_once(job)
 
-    job.write("env = { MORE = '1' }\n")
-    three[1].firewall("DROP", port=29500)
-    said = job.desk.run("apply", "--yes", code=3).stderr
+    three[1].write(OTHER_KEY, "5a" * 32 + "\n", mode=0o600)
+    refused = goes_back_at_once(job, WRONG_KEY)
+    three[1].exec(("rm", OTHER_KEY))
+    assert {one["rank"] for one in refused["blamed"]} == {1}
+    assert "ended with exit 78" in refused["blamed"][0]["why"]
+
+    (release,) = job.release
+    said = is_cut_off(job, NEXT_PORT)
     three[1].open_firewall()
-    assert "the group did not form" in said
+    for host in three:
+        assert re.search(rf"^  {host.name} +{release} +\d +gone back$", said, re.MULTILINE)
+    assert re.search(rf"release {release} has joined again in ", said)
+    assert job.stands() == ""
+
+    job.desk.run("destroy", "--yes")
+    assert differences(before, three) == []
+
+
+def test_a_wall_that_the_group_before_meets_too_ends_both_waits(
+    fleet: Fleet, three: list[Host]
+) -> None:
+    """No preflight looks where PEERS stay the same; once it is gone the group before is READY."""
+    before = footprints(three)
+    job = Job(fleet, three, "systemd-user", "walled")
+    goes_back_at_once(job)
+
+    assert "the release before was started again and has not joined" in is_cut_off(job, PORT)
+    three[1].open_firewall()
     wait_until(job.stands, HEALED_S)
 
     job.desk.run("destroy", "--yes")
