@@ -7,9 +7,13 @@ from contextlib import suppress
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rlxdeploy.facts.places import (
+    HOME,
     SYSTEM_DATA,
+    SYSTEM_DROP_INS,
     SYSTEM_UNITS,
+    TREE,
     USER_DATA,
+    USER_DROP_INS,
     USER_PLACES,
     USER_UNITS,
     tagged,
@@ -23,8 +27,9 @@ from rlxdeploy.model.targets import Enquiry
 
 SYSTEM, USER = "system files", "user files"
 
-# The words are the data folder, the job and the unit folder.  A job may write into its release,
-# and as much as it likes: besides our two folders only what the release came with is read.
+# The words are the data folder, the job, the unit folder, and the others in which its manager finds
+# drop-ins.  A job may write into its release, and as much as it likes: besides our two folders only
+# what the release came with is read.
 _LOOK = """\
 home=$1/$2; glob=$3/rlx-$2@
 for f in "$glob"*; do break; done
@@ -62,8 +67,13 @@ else
   show() { find "$@" -exec stat -f 'stat|0%p %Su %z %N' {} +; }
 fi
 sum=sha256sum; command -v sha256sum >/dev/null || sum='shasum -a 256'
-set -- "$home/key" "$home/deployment.json" "$1/store" "$glob"* \\
-  "$home/current/env/" "$home/current/process/"
+store=$1/store; shift 3; left=$#
+while [ "$left" -gt 0 ]; do
+  for f in "$1/${glob##*/}"*.service.d/*.conf; do [ ! -f "$f" ] || set -- "$@" "$f"; done
+  shift; left=$((left - 1))
+done
+set -- "$home/key" "$home/deployment.json" "$store" "$glob"* \\
+  "$home/current/env/" "$home/current/process/" "$@"
 [ ! -f "$home/current/.released" ] ||
   while IFS= read -r f; do set -- "$@" "$home/current/$f"; done <"$home/current/.released"
 # Files of the job that lie elsewhere, one path a line.
@@ -92,13 +102,15 @@ _LINK_BITS = 0o120000
 
 def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     """Return what to ask about the job's files in either tree."""
-    words = (SYSTEM_DATA, enquiry.job, SYSTEM_UNITS)
+    words = (SYSTEM_DATA, enquiry.job, SYSTEM_UNITS, *SYSTEM_DROP_INS)
     there = f"[ -d {SYSTEM_DATA} ] || exit 0\n"
     look = quoted([_LOOK])
-    in_home = f'/bin/sh -c {look} sh "{USER_DATA}" {quoted([enquiry.job])} "{USER_UNITS}"\n'
+    others = " ".join(f'"{folder}"' for folder in USER_DROP_INS)
+    own = f'"{USER_DATA}" {quoted([enquiry.job])} "{USER_UNITS}" {others}'
+    in_home = f"/bin/sh -c {look} sh {own}\n"
     return (
-        Question(SYSTEM, there + with_privilege(_LOOK, *words, sudo=enquiry.sudo)),
-        Question(USER, USER_PLACES + in_home),
+        Question(SYSTEM, there + with_privilege(_LOOK, *words, sudo=enquiry.sudo), row=TREE),
+        Question(USER, USER_PLACES + in_home, row=HOME),
     )
 
 

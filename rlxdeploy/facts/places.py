@@ -12,6 +12,16 @@ SYSTEM_DATA = "/var/lib/rlx"
 SYSTEM_RUN = "/run/rlx"
 SYSTEM_UNITS = "/etc/systemd/system"
 
+# Where drop-ins for our units count besides (systemd.unit(5)): `edit --runtime` writes to the
+# folders in /run, `set-property` to those called control.
+SYSTEM_DROP_INS = (
+    "/etc/systemd/system.control",
+    "/run/systemd/system.control",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+)
+
 # The environment of a bare exec may lack what a login sets.  Whom we are, Linux tells without a
 # process of its own, and half a dozen questions ask.
 OWN_UID = """\
@@ -34,6 +44,16 @@ XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$uid}; export XDG_RUNTIME_DIR
 
 USER_DATA = "$data_home/rlx"
 USER_UNITS = "$HOME/.config/systemd/user"
+USER_DROP_INS = (
+    "$HOME/.config/systemd/user.control",
+    "$runtime_dir/systemd/user.control",
+    "$runtime_dir/systemd/user",
+    "$data_home/systemd/user",
+    "/etc/systemd/user",
+    "/run/systemd/user",
+    "/usr/local/lib/systemd/user",
+    "/usr/lib/systemd/user",
+)
 
 
 def with_privilege(script: str, *words: str, sudo: bool) -> str:

@@ -119,18 +119,22 @@ def test_drift_is_shown_and_mended(desk: Desk) -> None:
     (current / "env/9.env").touch()
     (current / "process/1.json").chmod(0o644)
     (current / "checkpoint").touch()
+    weight = desk.run_home / "systemd/user.control/rlx-demo@1.service.d/50-CPUWeight.conf"
+    weight.parent.mkdir(parents=True)
+    weight.write_text("[Service]\nCPUWeight=50\n")
 
     seen = desk.status()["drift"]
     assert {(one["path"].rpartition("/")[2], one["what"]) for one in seen} == {
         ("0.env", "has been changed"),
         ("9.env", "is not ours"),
         ("1.json", "has other permissions"),
+        ("50-CPUWeight.conf", "is not ours"),
     }
     assert f"drift: local: {env} has been changed; apply puts it back" in desk.good("status").out
     assert desk.good("plan", "--json").document["drift"] == seen
 
     desk.good("apply", "--yes")
-    assert desk.status()["drift"] == []
+    assert [one["path"] for one in desk.status()["drift"]] == [str(weight)]
     assert "Nothing to change." in desk.good("plan").out
     assert (release / "checkpoint").exists()
 

@@ -57,6 +57,8 @@ def test_what_was_changed_by_hand_is_shown_and_put_back(desk: Desk, three: list[
     drop_in = edited.at(f"{UNITS}/rlx-drift@.service.d/mine.conf")
     drop_in.parent.mkdir()
     drop_in.write_text("[Service]\nNice=5\n")
+    weight = "CPUWeight=50"
+    edited.exec(("systemctl", "set-property", "--runtime", "rlx-drift@0.service", weight))
     disabled.exec(("systemctl", "disable", "rlx-drift@1.service"))
     robbed.at("/var/lib/rlx/drift/current/env/2.env").unlink()
 
@@ -64,6 +66,7 @@ def test_what_was_changed_by_hand_is_shown_and_put_back(desk: Desk, three: list[
     assert seen == {
         (edited.name, "rlx-drift@.service", "has been changed"),
         (edited.name, "mine.conf", "is not ours"),
+        (edited.name, "50-CPUWeight.conf", "is not ours"),
         (disabled.name, "rlx-drift@1.service", "is no longer enabled at boot"),
         (robbed.name, "2.env", "has been removed"),
     }
@@ -73,7 +76,7 @@ def test_what_was_changed_by_hand_is_shown_and_put_back(desk: Desk, three: list[
     )
 
     desk.run("apply", "--yes")
-    left = {(edited.name, "mine.conf", "is not ours")}
+    left = {(edited.name, one, "is not ours") for one in ("mine.conf", "50-CPUWeight.conf")}
     assert unit.read_text() == wanted
     assert told(desk.json("plan")) == left
     assert desk.is_whole(3) == ""
