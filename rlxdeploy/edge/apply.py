@@ -16,7 +16,7 @@ from typing import TypeVar
 from rlxdeploy.edge.deed import Back, Deed
 from rlxdeploy.edge.manner import Manner, Patience
 from rlxdeploy.edge.session import OpenSession
-from rlxdeploy.errors import HostError
+from rlxdeploy.errors import HostError, Locked
 from rlxdeploy.model.files import HostFiles, RemoteFiles
 from rlxdeploy.model.outcome import Outcomes
 from rlxdeploy.model.plan import Plan
@@ -25,6 +25,9 @@ from rlxdeploy.model.step import Step
 __all__ = ["Back", "Carried", "Manner", "Patience", "carried_out"]
 
 T = TypeVar("T")
+
+# Between two tries to lock a host that another apply is about to let go.
+_PAUSE_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,7 @@ def carried_out(
 
 
 def _carry_out(deeds: list[Deed], pool: ThreadPoolExecutor, manner: Manner) -> Carried:
-    deadline = time.monotonic() + manner.patience.stage
-    staged = _each(pool, deeds, lambda deed: deed.stage(deadline), may_cancel=True)
+    staged = _staged(deeds, pool, manner)
     if not staged.done or not manner.goes_without(staged.failed):
         _each(pool, deeds, Deed.dismiss, may_cancel=False)
         return Carried(went=False, outcomes=Outcomes({}, staged.failed))
@@ -93,6 +95,29 @@ def _carry_out(deeds: list[Deed], pool: ThreadPoolExecutor, manner: Manner) -> C
     outcomes = Outcomes(went.done, {**staged.failed, **sent.failed, **went.failed})
     missed = frozenset(staged.failed)
     return Carried(went=True, outcomes=outcomes, missed=missed, _deeds=tuple(ready), _pool=pool)
+
+
+def _staged(deeds: list[Deed], pool: ThreadPoolExecutor, manner: Manner) -> Outcomes[None]:
+    """Bring all to STAGED.
+
+    Of two applies that begin at once each may lock some of the hosts: the one that has the first
+    host tries the others again, and the one that has not gives way.
+    """
+    deadline = time.monotonic() + manner.patience.stage
+    staged = _each(pool, deeds, lambda deed: deed.stage(deadline), may_cancel=True)
+    until = min(deadline, time.monotonic() + manner.patience.rival)
+    while _may_win(staged, deeds) and time.monotonic() < until:
+        time.sleep(_PAUSE_S)
+        held = [deed for deed in deeds if deed.name in staged.failed]
+        again = _each(pool, held, lambda deed: deed.stage_again(deadline), may_cancel=True)
+        staged = Outcomes({**staged.done, **again.done}, again.failed)
+    return staged
+
+
+def _may_win(staged: Outcomes[None], deeds: list[Deed]) -> bool:
+    """Tell whether nothing is in the way but locks on other hosts than the first."""
+    locked = all(isinstance(error, Locked) for error in staged.failed.values())
+    return bool(staged.failed) and locked and min(deed.name for deed in deeds) in staged.done
 
 
 def _each(

@@ -79,6 +79,12 @@ class Deed:
             raise Locked(self.name, "lock", f"held by {text}", remedy)
         raise Refused(self.name, "stage", text.partition(" ")[2] if word == "failed" else text)
 
+    def stage_again(self, deadline: float) -> None:
+        """Do what `stage` does, after the host has refused."""
+        self.dismiss()
+        self._ended = False
+        self.stage(deadline)
+
     def send_go(self) -> None:
         """Tell the host to go through its steps; whether it has heard that, `finish` finds out."""
         self._gone = True

@@ -17,7 +17,7 @@ class Patience:
     *go* is for one host's steps, and for those of going back: a rank may take its stop timeout of
     30 s, and ten more pass before it is killed.  *hold* is how long a host keeps the lock for us
     while we watch the ranks join.  *again* is how long a lost session is tried to be taken up.
-    *bye* is for a host to undo or unlock.
+    *bye* is for a host to undo or unlock, and *rival* for another apply to have that done.
     """
 
     stage: float = 300.0
@@ -25,6 +25,7 @@ class Patience:
     hold: float = 3600.0
     again: float = 60.0
     bye: float = 15.0
+    rival: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)

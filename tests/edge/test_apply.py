@@ -6,17 +6,21 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from rlxdeploy.edge.apply import Carried, Manner, carried_out
+from rlxdeploy.edge.local import LocalSession
 from rlxdeploy.edge.session import Session
 from rlxdeploy.errors import HostError, Locked, Refused, Unreachable
 from rlxdeploy.model.files import RemoteFile, RemoteFiles
 from rlxdeploy.model.host import Host
+from rlxdeploy.model.step import PruneReleases
 from tests.edge.deployment import QUICK, SHELLS, Lab, alive, listing
 
 
@@ -276,6 +280,53 @@ def test_a_locked_host_names_who_holds_it(lab: Lab) -> None:
     assert "ann@desk: apply /lab/inventory.toml, pid " in error.why
     assert lab.record()["release"] == "r1"
     assert not lab.carry_out(lab.plan((), lab.destroy_plan().hosts["local"].go)).outcomes.failed
+
+
+@dataclass
+class Rival:
+    """One of two applies for the hosts a and b; it comes to *late* once the other has staged it."""
+
+    by: str
+    late: str
+    labs: Mapping[str, Lab]
+    staged: dict[str, threading.Event] = field(
+        default_factory=lambda: {"a": threading.Event(), "b": threading.Event()}
+    )
+
+    def run(self, other: "Rival") -> Carried:
+        """Carry out a plan that starts nothing, when *other* does."""
+        parts = {name: lab.plan((), (PruneReleases(3),)) for name, lab in self.labs.items()}
+        hosts = {name: part.hosts[name] for name, part in parts.items()}
+        first = other.staged[self.late]
+
+        def open_session(host: Host, _deadline: float) -> Session:
+            if host.name == self.late:
+                assert first.wait(QUICK.stage)
+            return LocalSession(host, ("/bin/sh",))
+
+        def tell(host: str, what: str) -> None:
+            if what == "staged":
+                self.staged[host].set()
+
+        manner = Manner(self.by, patience=QUICK, tell=tell)
+        plan = replace(parts["a"], hosts=hosts)
+        with carried_out(plan, None, open_session, manner) as carried:
+            return carried
+
+
+def test_of_two_applies_at_once_one_wins(tmp_path: Path) -> None:
+    """Each has locked a host: who has the first one waits for the other's, which gives way."""
+    (tmp_path / "runtime").mkdir()
+    labs = {name: Lab(tmp_path / name, name) for name in ("a", "b")}
+    ann, bob = Rival("ann: apply", "b", labs), Rival("bob: apply", "a", labs)
+    with ThreadPoolExecutor(2) as pool:
+        won, lost = pool.submit(ann.run, bob), pool.submit(bob.run, ann)
+        winner, loser = won.result(), lost.result()
+
+    assert (winner.went, sorted(winner.outcomes.done)) == (True, ["a", "b"])
+    assert (loser.went, [*loser.outcomes.failed]) == (False, ["a"])
+    assert isinstance(loser.outcomes.failed["a"], Locked)
+    assert "ann: apply" in loser.outcomes.failed["a"].why
 
 
 def with_absent(lab: Lab, manner: Manner) -> Carried:
