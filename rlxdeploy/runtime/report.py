@@ -27,15 +27,24 @@ def silent(_line: str) -> None:
     """Say nothing: a library does not write on its user's terminal."""
 
 
+def logged(line: str) -> None:
+    """Give *line* to the program's logging, as a warning of `rlxdeploy.runtime`."""
+    import logging  # noqa: PLC0415 - most ranks have nothing to warn of, and it takes a while
+
+    logging.getLogger("rlxdeploy.runtime").warning("%s", line)
+
+
 class Reporter(Onlooker):
     """Turns events of a rank's life into STATUS lines, a state file and lines for *say*.
 
-    What cannot be told after the start (a full disk, a manager that is gone) is said once and
-    never ends the group.
+    Without *say* warnings alone are told, to the program's logging.  What cannot be told after the
+    start (a full disk, a manager that is gone) is said once and never ends the group.
     """
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], say: Say = silent) -> None:
-        self._settings, self._say = settings, say
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], say: Optional[Say] = None
+    ) -> None:
+        self._settings, self._say, self._warn = settings, say or silent, say or logged
         self._notifier = Notifier(environ)
         self._told: Optional[str] = None
         self._advert: Optional[NodeAdvert] = None
@@ -79,7 +88,7 @@ class Reporter(Onlooker):
 
     def noticed(self, text: str) -> None:
         """Say something a person should know."""
-        self._say(text)
+        self._warn(text)
 
     def ready(self, epoch: Optional[str] = None, digest: Optional[str] = None) -> None:
         """Tell that the group is whole."""
@@ -131,4 +140,4 @@ class Reporter(Onlooker):
     def _say_once(self, text: str) -> None:
         if text != self._told:
             self._told = text
-            self._say(text)
+            self._warn(text)

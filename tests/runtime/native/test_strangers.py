@@ -33,7 +33,8 @@ class Leader(Onlooker):
     """Rank 0 of two in the middle of its join; *said* is what it has told of it."""
 
     def __init__(self, security: str, key_file: Path, seconds: str) -> None:
-        self.peers, self.said = peers_on(fresh_host(), 2), []  # type: List[str], List[str]
+        self.peers = peers_on(fresh_host(), 2)
+        self.said: List[str] = []
         self.told = {
             "RLX_SECURITY": security,
             "RLX_KEY_FILE": str(key_file),
@@ -191,6 +192,22 @@ def attacked(leader: Leader, attack: Attack) -> str:
         assert shown_out(sock)
         host, port = sock.getsockname()
         return f"{host}:{port}"
+
+
+def test_a_program_finds_strangers_in_its_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever imports the runtime gets a warning, and decides where it goes."""
+    peers = peers_on(fresh_host(), 2)
+    host, _, port = peers[0].rpartition(":")
+    with ThreadPoolExecutor(1) as pool:
+        zero = pool.submit(node(peers, 0).connect)
+        with dial(host, int(port)) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert shown_out(stranger)
+        working([node(peers, 1).connect(), zero.result()])
+
+    (record,) = [each for each in caplog.records if each.name == "rlxdeploy.runtime"]
+    assert record.levelname == "WARNING"
+    assert re.match(r"turned away 127\.0\.0\.1:\d+: it does not speak", record.getMessage())
 
 
 @pytest.fixture(scope="module")
