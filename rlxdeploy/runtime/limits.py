@@ -48,7 +48,8 @@ class Limits:
     lost_grace_s: float = 0.25
 
     # Every rank with a link to the lost one notices for itself.  Leaving only a moment later lets
-    # all of them name that rank, and not the first one that gave up because of it.
+    # all of them name that rank, and not the first one that gave up because of it.  The same holds
+    # for a call that is late on all of them.
     lost_pause_s: float = 0.2
 
     # How long a rank that leaves tries to tell the others why: whoever reads at all, reads sooner.

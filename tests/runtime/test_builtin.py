@@ -73,8 +73,7 @@ def test_one_rank_told_to_leave_ends_with_0_and_the_others_know(
     assert wire == "rlx" or "it finished and left the group" in left.err
 
 
-@pytest.mark.parametrize("wire", ["rlx", "native"])
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize(("wire", "victim"), [("rlx", 0), ("native", 1)])
 def test_a_killed_rank_is_named_by_the_others_within_a_second(
     fleet: MakeFleet, victim: int, wire: str
 ) -> None:

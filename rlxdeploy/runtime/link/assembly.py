@@ -91,6 +91,8 @@ class Assembly:
         self.roster = Roster([*self._dials, *self._awaited])
         for rank in self._awaited:
             self.roster.tried(rank, self._should_come(rank))
+        for rank, dial in self._dials.items():
+            self.roster.tried(rank, f"dialled {dial.address}: no answer yet")
 
     def turn(self, now: float, deadline: float) -> List[Tuple[int, Link]]:
         """Wait for the next event and deal with it; return the links on which something came."""

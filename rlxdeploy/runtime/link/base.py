@@ -47,6 +47,8 @@ class Links(ABC):
     # The biggest message in bytes; the receiver would refuse more.
     max_message: int
     heap: Heap
+    # How long a rank that is late stays: who waits for it is then late too, and has not lost it.
+    late_pause_s: float = 0.0
 
     @abstractmethod
     def post(self, send: Send, call: Call) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, List, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from rlxdeploy.runtime.algorithm.arithmetic import SCALED, TYPED
 from rlxdeploy.runtime.algorithm.federated import federated_average
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.moves import Moves, Receive, Scratch, Send
-from rlxdeploy.runtime.errors import NotSupported
+from rlxdeploy.runtime.errors import CollectiveTimeout, NotSupported
 from rlxdeploy.runtime.link.base import Call, Links, drive
 from rlxdeploy.runtime.link.collectives import Collectives, Inadmissible, Pairs, Turnout
 from rlxdeploy.runtime.vocabulary import Dtype
@@ -152,9 +153,13 @@ class Exchange(Collectives):
         self.links.abort()
 
     def _drive(self, moves: Moves, call: Call) -> None:
-        # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
-        with np.errstate(over="ignore", invalid="ignore"):
-            drive(self.links, moves, call)
+        try:
+            # What overflows becomes infinite, as in any sum of floats; it is not worth a warning.
+            with np.errstate(over="ignore", invalid="ignore"):
+                drive(self.links, moves, call)
+        except CollectiveTimeout:
+            time.sleep(self.links.late_pause_s)
+            raise
 
     def _window(self, call: Call, offset: int, length: int) -> memoryview:
         heap = self.links.heap

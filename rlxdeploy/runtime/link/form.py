@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import select
 import time
-from typing import Dict, List, NamedTuple, NoReturn, Optional, Sequence
+from typing import Dict, List, NamedTuple, NoReturn, Optional, Sequence, Set
 
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import JoinTimeout
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.dial import Dial
 from rlxdeploy.runtime.link.door import Arrival, Door
+from rlxdeploy.runtime.link.firstword import objection
 from rlxdeploy.runtime.link.sockets import ENDED, is_open
 from rlxdeploy.runtime.link.tcp import Connection
 from rlxdeploy.runtime.roster import Roster, awaits, dials
@@ -56,6 +57,8 @@ class Formation:
             for rank in dials(place.rank, place.world, star=place.star)
         }
         self._links: Dict[int, Connection] = {}
+        # Whom this rank has dialled and who has said nothing yet, as is usual.
+        self._unheard: Set[int] = set()
         self._roster = Roster(())
 
     def run(self, deadline: float, seconds: float) -> Dict[int, Connection]:
@@ -89,6 +92,8 @@ class Formation:
         roster = Roster([*self._dials, *self._awaited])
         for rank in self._awaited:
             roster.tried(rank, self._should_come(rank))
+        for rank, dial in self._dials.items():
+            roster.tried(rank, f"dialled {dial.address}: no answer yet")
         return roster
 
     def _should_come(self, rank: int) -> str:
@@ -108,15 +113,16 @@ class Formation:
             if dial.sock is not None and dial.sock.fileno() in events:
                 self._connected(rank, dial, now)
         for rank, link in tuple(self._links.items()):
-            if link.sock.fileno() in events and not is_open(link.sock):
-                self._ended(rank, link, now)
+            # That a dial can be written to, now that it is a link, says nothing of what came on it.
+            if events.get(link.sock.fileno(), 0) & ~select.POLLOUT:
+                self._look(rank, link, now)
         if self._door:
             self._answer_door(self._door, events, now)
 
     def _poller(self) -> select.poll:
         poll = select.poll()
-        for link in self._links.values():
-            poll.register(link.sock, ENDED)
+        for rank, link in self._links.items():
+            poll.register(link.sock, ENDED | (select.POLLIN if rank in self._unheard else 0))
         for dial in self._dials.values():
             if dial.sock is not None:
                 poll.register(dial.sock, select.POLLOUT)
@@ -145,6 +151,14 @@ class Formation:
             self._failed(rank, dial, done)
         else:
             self._link(rank, Connection(done, str(dial.address)))
+            self._unheard.add(rank)
+
+    def _look(self, rank: int, link: Connection, now: float) -> None:
+        """Part with a link that has ended, and with whoever answers as no rank does."""
+        odd = objection(link.sock, rank) if rank in self._unheard else None
+        self._unheard.discard(rank)
+        if odd is not None or not is_open(link.sock):
+            self._ended(rank, link, odd or "it closed the connection after HELLO", now)
 
     def _failed(self, rank: int, dial: Dial, reason: Optional[str]) -> None:
         if reason is not None:
@@ -158,7 +172,7 @@ class Formation:
         self._links[rank] = link
         self._roster.came(rank, link.address)
 
-    def _ended(self, rank: int, link: Connection, now: float) -> None:
+    def _ended(self, rank: int, link: Connection, why: str, now: float) -> None:
         """Look for the successor of a link that ended before the group was whole."""
         link.sock.close()
         del self._links[rank]
@@ -166,10 +180,7 @@ class Formation:
         if dial is None:
             self._roster.went(rank, f"it came from {link.address} and left again")
             return
-        self._roster.went(
-            rank,
-            f"dialled {dial.address}: " + dial.fail(now, "it closed the connection after HELLO"),
-        )
+        self._roster.went(rank, f"dialled {dial.address}: {dial.fail(now, why)}")
 
     def _answer_door(self, door: Door, events: Dict[int, int], now: float) -> None:
         for fd in [fd for fd in door.waiting() if fd in events]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import socket
@@ -101,9 +102,14 @@ class Meeting:
         failed = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if failed:
             raise OSError(failed, os.strerror(failed))
+        try:
+            there = self.sock.getpeername()
+        except OSError:
+            # Neither failed nor open: nobody has answered so far.
+            raise BlockingIOError from None
         # Dialling a free local port may meet itself: the kernel chose that port to dial from.
-        if self.sock.getsockname() == self.sock.getpeername():
-            raise ConnectionRefusedError(111, "connection refused")
+        if self.sock.getsockname() == there:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         self._connecting = False
 
     def _talk(self) -> Met:

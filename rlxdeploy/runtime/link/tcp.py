@@ -57,6 +57,7 @@ class TcpLinks(Links):
     ) -> None:
         self.member, self.max_message, self.heap = member, limits.max_payload, heap
         self._limits, self._patience = limits, patience
+        self.late_pause_s = limits.lost_pause_s
         self._lost: List[Peer] = []
         home = Home(member.rank, heap, limits, self._lost)
         self._peers: Dict[int, Peer] = {
