@@ -34,7 +34,7 @@ from rlxdeploy.runtime.link.tcp import Patience, TcpLinks
 from rlxdeploy.runtime.link.udp import Until
 from rlxdeploy.runtime.settings import Settings
 from rlxdeploy.runtime.wire.beacon import OfJob, Plain
-from rlxdeploy.runtime.wire.handshake import Identity
+from rlxdeploy.runtime.wire.identity import Identity
 
 # Differs between machines and between their boots; containers of one machine share it.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")

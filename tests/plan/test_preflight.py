@@ -21,7 +21,7 @@ from rlxdeploy.runtime.link.assembly import Assembly
 from rlxdeploy.runtime.link.form import Onlooker, Place
 from rlxdeploy.runtime.link.meeting import Secrets
 from rlxdeploy.runtime.roster import dials
-from rlxdeploy.runtime.wire.handshake import Identity
+from rlxdeploy.runtime.wire.identity import Identity
 from tests.plan.world import ORDER, World, bare, settled, with_rank
 
 LAYOUT: Mapping[str, tuple[int, ...]] = {"a": (0, 1), "b": (2,), "c": (3,)}

@@ -14,7 +14,8 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 
 from rlxdeploy.runtime.wire.frame import hello
-from rlxdeploy.runtime.wire.handshake import Handshake, Identity
+from rlxdeploy.runtime.wire.handshake import Handshake
+from rlxdeploy.runtime.wire.identity import Identity
 from tests.runtime.cluster import dial
 from tests.runtime.native.joining import new_key
 from tests.runtime.processes import Fleet

@@ -23,7 +23,7 @@ from rlxdeploy.runtime.link.sockets import is_open, tune
 from rlxdeploy.runtime.link.strangers import Strangers
 from rlxdeploy.runtime.link.verdict import Verdict
 from rlxdeploy.runtime.roster import Roster
-from rlxdeploy.runtime.wire.handshake import HandshakeRefused, Identity
+from rlxdeploy.runtime.wire.identity import HandshakeRefused, Identity
 from rlxdeploy.runtime.wire.muster import Muster, MusterReader
 
 _ENDED = getattr(select, "POLLRDHUP", 0)

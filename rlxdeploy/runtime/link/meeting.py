@@ -13,12 +13,8 @@ from typing import NamedTuple, Optional, Union
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import WireError
 from rlxdeploy.runtime.link.sockets import why
-from rlxdeploy.runtime.wire.handshake import (
-    NONCE_BYTES,
-    Handshake,
-    HandshakeRefused,
-    Identity,
-)
+from rlxdeploy.runtime.wire.handshake import NONCE_BYTES, Handshake
+from rlxdeploy.runtime.wire.identity import HandshakeRefused, Identity
 
 
 class Secrets(NamedTuple):

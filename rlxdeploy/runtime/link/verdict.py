@@ -6,7 +6,7 @@ import math
 from typing import Dict, Optional, Sequence, Tuple
 
 from rlxdeploy.runtime.limits import Limits
-from rlxdeploy.runtime.wire.handshake import HandshakeRefused, Identity
+from rlxdeploy.runtime.wire.identity import HandshakeRefused, Identity
 
 
 class Verdict:

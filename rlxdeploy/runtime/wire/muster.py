@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Type
 
 from rlxdeploy.runtime.errors import WireError
 from rlxdeploy.runtime.vocabulary import Op
-from rlxdeploy.runtime.wire.handshake import Identity
 from rlxdeploy.runtime.wire.header import HEADER_BYTES, Header, decode
+from rlxdeploy.runtime.wire.identity import Identity
 
 T = TypeVar("T")
 

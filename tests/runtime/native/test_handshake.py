@@ -11,15 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlxdeploy.runtime.errors import GroupError
-from rlxdeploy.runtime.wire.handshake import (
-    MAX_BODY,
-    Handshake,
+from rlxdeploy.runtime.wire.handshake import MAX_BODY, Handshake, parse_key
+from rlxdeploy.runtime.wire.identity import (
     HandshakeRefused,
     Identity,
     IdentityMismatch,
     Stranger,
     WrongKey,
-    parse_key,
 )
 
 KEY = bytes(range(32))

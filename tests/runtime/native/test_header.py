@@ -22,8 +22,8 @@ from rlxdeploy.runtime.wire.control import (
     decode_abort,
     encode_abort,
 )
-from rlxdeploy.runtime.wire.handshake import Identity
 from rlxdeploy.runtime.wire.header import HEADER_BYTES, WORDS, Header, decode
+from rlxdeploy.runtime.wire.identity import Identity
 from rlxdeploy.runtime.wire.muster import (
     MAX_MUSTER,
     Muster,

@@ -16,7 +16,7 @@ from rlxdeploy.runtime.keyfile import read_key
 from rlxdeploy.runtime.link.congestion import is_here
 from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.wire.frame import hello
-from rlxdeploy.runtime.wire.handshake import HandshakeRefused
+from rlxdeploy.runtime.wire.identity import HandshakeRefused
 from tests.runtime.cluster import dial, fresh_host, outcome, peers_on
 from tests.runtime.native.joining import joined, new_key, node, working
 

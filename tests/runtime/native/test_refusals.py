@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, Tuple
 import pytest
 
 from rlxdeploy.runtime.errors import JoinTimeout
-from rlxdeploy.runtime.wire.handshake import IdentityMismatch, WrongKey
+from rlxdeploy.runtime.wire.identity import IdentityMismatch, WrongKey
 from tests.runtime.cluster import dial, fresh_host, peers_on
 from tests.runtime.native.joining import QUICK, joined, new_key, node, working
 

@@ -21,7 +21,8 @@ from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.form import Onlooker
 from rlxdeploy.runtime.link.strangers import Strangers
 from rlxdeploy.runtime.settings import Settings
-from rlxdeploy.runtime.wire.handshake import Handshake, HandshakeRefused, Identity, parse_key
+from rlxdeploy.runtime.wire.handshake import Handshake, parse_key
+from rlxdeploy.runtime.wire.identity import HandshakeRefused, Identity
 from tests.runtime.cluster import dial, environment, fresh_host, in_threads, outcome, peers_on
 from tests.runtime.native.joining import new_key, node, working
 

@@ -9,7 +9,7 @@ import pytest
 
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.verdict import Verdict
-from rlxdeploy.runtime.wire.handshake import HandshakeRefused, Identity
+from rlxdeploy.runtime.wire.identity import HandshakeRefused, Identity
 
 LIMITS = Limits(refused_s=3, stale_s=6)
 # Rank 1 of 4 misses rank 0, which it dials, and rank 2, which should dial in.
