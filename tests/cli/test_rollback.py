@@ -1,6 +1,7 @@
 """Going back by hand, and freeing what somebody holds."""
 
 import json
+import re
 import signal
 import time
 from pathlib import Path
@@ -8,10 +9,12 @@ from pathlib import Path
 from tests.cli.desk import PATIENCE_S, Desk, until
 from tests.cli.test_interrupts import joining
 
-FILE = """\
+MORE = """\
 [[job.files]]
 source = "note.txt"
 dest = "{dest}"
+[placement]
+n_layers = {layers}
 """
 
 
@@ -20,8 +23,8 @@ def applied(desk: Desk, number: int) -> str:
     outside = desk.folder / "outside"
     outside.mkdir(exist_ok=True)
     (desk.lab / "note.txt").write_text(f"note {number}\n")
-    files = FILE.format(dest=f"note{number}.txt")
-    path = desk.pair(job=f"workdir = \"{outside}\"\nenv = {{ NUMBER = '{number}' }}\n{files}")
+    more = MORE.format(dest=f"note{number}.txt", layers=10 * number)
+    path = desk.pair(job=f"workdir = \"{outside}\"\nenv = {{ NUMBER = '{number}' }}\n{more}")
     path.write_text(path.read_text().replace(":29500", f":{first_port(number)}"))
     release: str = desk.good("apply", "--yes", "--json").document["release"]
     return release
@@ -43,7 +46,7 @@ def stands(desk: Desk) -> tuple[set[str], set[bool], list[str]]:
 
 
 def test_a_rollback_goes_to_the_release_before_and_to_any_that_is_kept(desk: Desk) -> None:
-    """Ranks, addresses, release and files outside of it are those of then, as the plan says."""
+    """Ranks, addresses, layers, release and files outside are those of then, as the plan says."""
     first, second, third = (applied(desk, number) for number in (1, 2, 3))
     assert stands(desk) == ({third}, {True}, ["note3.txt"])
 
@@ -51,6 +54,7 @@ def test_a_rollback_goes_to_the_release_before_and_to_any_that_is_kept(desk: Des
     assert f"back to release {second}" in done.out
     assert "2 of 2 ranks joined" in done.out
     assert f"{desk.host}:{first_port(2)} " in done.out
+    assert re.findall(r"  (\d+:\d+)  +process ", done.out) == ["0:20", "0:20"]
     assert stands(desk) == ({second}, {True}, ["note2.txt"])
     assert ports(desk.status()["ranks"]) == [first_port(2), first_port(2) + 1]
 

@@ -100,4 +100,9 @@ def test_values_and_arguments_arrive_as_written(
         pairs = (entry.partition("=") for entry in host.at(f"{out}.env").read_text().split("\0"))
         seen = {name: value for name, _, value in pairs}
         assert {name: seen.get(name) for name in env} == env
+    # All have finished: nothing is to be run again.
+    assert desk.json("apply", "--yes")["changed"] is False
+    assert desk.json("restart")["changed"] is True
+    desk.run("stop")
+    assert desk.json("plan")["changes"] is True
     desk.run("destroy", "--yes")
