@@ -25,6 +25,10 @@ TITLES = (
 )
 STATE = TITLES.index("state")
 
+# What the built-in node alone says of itself; a program of a person's own has neither.
+_OF_THE_NODE = ("epoch", "digest")
+NOTHING = "-"
+
 # In the order in which a narrow terminal does without them.
 SPARE = ("epoch", "release", "digest", "restarts", "uptime", "device")
 
@@ -41,13 +45,14 @@ def status_lines(status: Status, width: int | None = None) -> Iterator[Text]:
     """Yield a heading and one line a rank; nothing for no ranks.
 
     Widths follow the content, so nothing is cut; where that is more than *width*, whole columns
-    are left out, first those that the ranks of a group have in common.
+    are left out, first those that the ranks of a group have in common.  Epoch and digest are shown
+    where a rank has one.
     """
     if not status.ranks:
         return
     rows = [_cells(rank, proven=status.proven) for rank in status.ranks]
     widths = [max(map(len, column)) for column in zip(TITLES, *rows, strict=True)]
-    shown = _fitting(widths, width)
+    shown = _fitting(_telling(rows), widths, width)
     yield _line([Text(TITLES[one]) for one in shown], [widths[one] for one in shown], "bold")
     for rank, cells in zip(status.ranks, rows, strict=True):
         styled = [Text(cell) for cell in cells]
@@ -67,13 +72,21 @@ def span(seconds: float) -> str:
     return f"{minutes}m {whole % 60:02}s" if minutes else f"{whole}s"
 
 
-def _fitting(widths: Sequence[int], width: int | None) -> list[int]:
-    """Return the columns to show in *width*; those that nobody can do without always are."""
-    shown = list(range(len(TITLES)))
-    for title in SPARE:
+def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the columns that are for this job: none of what only another's ranks could say."""
+    bare = {
+        one for one in map(TITLES.index, _OF_THE_NODE) if {row[one] for row in rows} == {NOTHING}
+    }
+    return [one for one in range(len(TITLES)) if one not in bare]
+
+
+def _fitting(columns: Sequence[int], widths: Sequence[int], width: int | None) -> list[int]:
+    """Return which of *columns* to show in *width*; those that nobody can do without always are."""
+    shown = [*columns]
+    for spare in map(TITLES.index, SPARE):
         if width is None or sum(widths[one] + GAP for one in shown) - GAP <= width:
             break
-        shown.remove(TITLES.index(title))
+        shown = [one for one in shown if one != spare]
     return shown
 
 
@@ -90,14 +103,14 @@ def _cells(rank: RankStatus, *, proven: bool) -> tuple[str, ...]:
     return (
         str(rank.rank),
         rank.host,
-        rank.device or "-",
+        rank.device or NOTHING,
         _state(rank),
         ("yes" if proven else "not proven") if rank.joined else "no",
-        span(rank.uptime) if rank.uptime else "-",
+        span(rank.uptime) if rank.uptime else NOTHING,
         str(rank.restarts),
-        rank.epoch[:8] or "-",
-        rank.release[:SHORT] or "-",
-        rank.digest[:SHORT] or "-",
+        rank.epoch[:8] or NOTHING,
+        rank.release[:SHORT] or NOTHING,
+        rank.digest[:SHORT] or NOTHING,
     )
 
 

@@ -96,11 +96,15 @@ def _which(paths: list[str]) -> str:
     return f" ({shown})" if paths else ""
 
 
-def because(found: tuple[Cause, ...], everyone: tuple[int, ...], *, first: bool) -> tuple[str, ...]:
-    """Return one line a reason, each saying what follows from it."""
+def because(
+    found: tuple[Cause, ...], moves: Mapping[str, Collection[int]], *, first: bool
+) -> tuple[str, ...]:
+    """Return one line a reason, each saying what follows: the ranks by what they do (*moves*)."""
+    follows = ", ".join(
+        f"{named(ranks)} {_verb(word, ranks)}" for word, ranks in moves.items() if ranks
+    )
     if first:
-        return (f"nothing is deployed yet; {named(everyone)} {_verb('start', everyone)}",)
-    follows = f"{named(everyone)} {_verb('restart', everyone)}"
+        return (f"nothing is deployed yet; {follows}",)
     lines: dict[str, set[int]] = {}
     for cause in found:
         lines.setdefault(cause.why, set()).add(cause.rank)

@@ -42,7 +42,6 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
     left = {name: site for name, site in order.left.items() if name not in known}
     lost = dict(lost_hosts(left, survey, order))
     cleared = dict(_cleared(left, lost, survey, order))
-    everyone = tuple(seat.rank for seat in resolution.seats if seat.managed)
     first = not any(deployed)
     return Plan(
         job=resolution.job,
@@ -56,7 +55,7 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
         join_timeout=order.join_timeout,
         hosts={**hosts, **cleared},
         ranks=tuple(_row(seat, resolution, hosts) for seat in resolution.seats),
-        why=because(found, everyone, first=first) if found else (),
+        why=because(found, _moves(hosts), first=first) if found else (),
         notices=(*resolution.notices, *lost.values(), *_noticed(aim, survey)),
         explained=_explained(resolution),
         absent=resolution.absent,
@@ -86,6 +85,15 @@ def _cleared(
             part = leaving(site, survey.hosts[name].job, order)
             if not part.empty:
                 yield name, part
+
+
+def _moves(hosts: Mapping[str, HostPlan]) -> Mapping[str, tuple[int, ...]]:
+    """Return the ranks that restart, and those that start since nothing of them is up."""
+    actions = [one for part in hosts.values() for one in part.actions]
+    return {
+        word: tuple(one.rank for one in actions if one.action == word)
+        for word in ("restart", "start")
+    }
 
 
 def _row(seat: Seat, resolution: Resolution, hosts: Mapping[str, HostPlan]) -> RankRow:

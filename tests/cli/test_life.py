@@ -87,7 +87,8 @@ def test_a_stopped_group_starts_again_by_apply(desk: Desk) -> None:
     applied = desk.good("apply", "--yes")
 
     assert planned.code == 2
-    assert f"ranks 0{EN_DASH}1 do not run" in planned.out
+    both = f"ranks 0{EN_DASH}1"
+    assert f"{both} do not run (inactive, exit 0); {both} start" in planned.out
     assert "2 of 2 ranks joined" in applied.out
 
 

@@ -1,5 +1,7 @@
 """What a person reads: durations, folded lines, tables, and which exit code counts."""
 
+from dataclasses import replace
+
 import pytest
 
 from rlxdeploy.app.look import RankStatus, Status
@@ -88,6 +90,16 @@ def test_a_narrow_terminal_does_without_whole_columns(width: int, left_out: list
 
     assert lines[0].split() == [title for title in whole if title not in left_out]
     assert width == 10 or max(map(len, lines)) <= width
+
+
+def test_a_status_has_no_column_of_what_no_rank_has() -> None:
+    """A program of a person's own says neither an epoch nor a digest."""
+    own = replace(STATUS, ranks=tuple(replace(one, epoch="", digest="") for one in STATUS.ranks))
+    mixed = replace(STATUS, ranks=(STATUS.ranks[0], own.ranks[1]))
+
+    assert next(status_lines(own)).plain.split()[-2:] == ["restarts", "release"]
+    assert next(status_lines(own, 10)).plain.split() == ["rank", "host", "state", "joined"]
+    assert next(status_lines(mixed)).plain == next(status_lines(STATUS)).plain
 
 
 CODES = {

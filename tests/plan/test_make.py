@@ -136,18 +136,24 @@ def replace_known(world: World) -> Plan:
 
 
 FALLEN = {
-    "failed": (RankSeen(2, "failed", exit_status=3), "rank 2 does not run (failed, exit 3)"),
-    "stopped": (RankSeen(2, "inactive", exit_status=0), "rank 2 does not run (inactive, exit 0)"),
+    "failed": (
+        RankSeen(2, "failed", exit_status=3),
+        f"rank 2 does not run (failed, exit 3); ranks 0{EN_DASH}3 restart",
+    ),
+    "stopped": (
+        RankSeen(2, "inactive", exit_status=0),
+        f"rank 2 does not run (inactive, exit 0); ranks 0{EN_DASH}1, 3 restart, rank 2 starts",
+    ),
 }
 
 
 @pytest.mark.parametrize(("seen", "why"), FALLEN.values(), ids=FALLEN.keys())
 def test_a_rank_that_does_not_run_restarts_the_whole_group(seen: RankSeen, why: str) -> None:
-    """One rank alone cannot join a group that has formed."""
+    """One rank alone cannot join a group that has formed; what is not up only starts."""
     survey = with_rank(applied(World()), "b", seen)
     plan = plan_for(World(), survey)
 
-    assert plan.why == (f"{why}; ranks 0{EN_DASH}3 restart",)
+    assert plan.why == (why,)
     assert plan.generation == 2
     assert [row.action for row in plan.ranks][:2] == ["restart", "restart"]
 
@@ -219,8 +225,9 @@ def test_a_new_host_changes_the_inputs_of_all() -> None:
     survey = applied(World())
     plan = plan_for(world, replace(survey, hosts={**bare(world).hosts, **survey.hosts}))
 
-    assert f"ranks 0{EN_DASH}3's inputs changed; ranks 0{EN_DASH}4 restart" in plan.why
-    assert f"rank 4 is new; ranks 0{EN_DASH}4 restart" in plan.why
+    follows = f"ranks 0{EN_DASH}3 restart, rank 4 starts"
+    assert f"ranks 0{EN_DASH}3's inputs changed; {follows}" in plan.why
+    assert f"rank 4 is new; {follows}" in plan.why
 
 
 def test_a_host_that_left_is_cleared() -> None:
