@@ -14,7 +14,7 @@ import tracemalloc
 from typing import Any, Callable, Dict, List, Type
 
 import pytest
-from hypothesis import Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rlxdeploy.runtime.errors import JoinTimeout, WireError
@@ -30,24 +30,13 @@ from rlxdeploy.runtime.wire.decoder import FrameDecoder, new_buffer
 from rlxdeploy.runtime.wire.frame import HEADER_BYTES, Header, hello, parse_header
 from tests.runtime.cluster import PATIENCE_S, environment, fresh_host, peers_on
 from tests.runtime.golden import FRAMES
+from tests.runtime.mutations import SEARCH, mutated
 
 SOURCE = 1
 LIMIT = 4096
 # A stash, a payload, and the interpreter's own.
 MOST_MEMORY = 16 * LIMIT
 THEIRS = [frame for frame in FRAMES if frame[1:5] == bytes([SOURCE, 0, 0, 0])]
-
-
-@st.composite
-def mutated(draw: st.DrawFn, valid: List[bytes]) -> bytes:
-    """Return some of *valid* in a row, with bytes changed, lost or added."""
-    wire = bytearray(b"".join(draw(st.lists(st.sampled_from(valid), min_size=1, max_size=5))))
-    for _ in range(draw(st.integers(0, 4))):
-        at = draw(st.integers(0, len(wire) - 1))
-        wire[at] = draw(st.sampled_from([0, 1, 2, 3, 4, 5, 6, 0x7F, 0x80, 0xFF]))
-    cut = draw(st.integers(0, len(wire)))
-    lost = draw(st.integers(0, 3))
-    return bytes(wire[:cut] + draw(st.binary(max_size=20)) + wire[cut + lost :])
 
 
 def read_frames(decoder_type: Type[FrameDecoder], wire: bytes, piece: int) -> None:
@@ -129,7 +118,6 @@ PLANTED: Dict[str, Any] = {
     "length": (LengthUnchecked, "memory is given for the asking"),
     "rank": (RankUnchecked, "a frame in another's name"),
 }
-SEARCH = settings(database=None, derandomize=True, phases=[Phase.generate], max_examples=1000)
 
 
 @pytest.mark.parametrize(("broken", "says"), PLANTED.values(), ids=PLANTED)

@@ -34,18 +34,17 @@ class Errands:
         self._driver, self._heap, self._limits = driver, heap, limits
         self._inlet, self._vigil = driver.inlet, driver.vigil
         self._inlet.errand = self.run
+        # The most bytes that a rank may have sent to an average it came too late for.
+        self._averaged = 0
 
     def run(self, channel: Channel, header: Header, call: Call) -> bool:
         """Serve the message that is next on *channel*; False if it is no errand."""
         if header.op == Op.PUT:
             self._store(channel, header, call)
         elif header.op == Op.GET:
-            self._inlet.payload(channel, header, call)
-            found = self._heap.window(header.total, header.sequence)
-            answer = Header(Op.GOT, sequence=found is None, total=header.total)
-            data = bytes(found or b"")
-            self._driver.entrust(channel, answer._replace(length=len(data)).encode(), data, call)
+            self._answer(channel, header, call)
         elif header.op == Op.AVERAGE and header.sequence < self._vigil.current[1]:
+            self._bounded(channel, header, self._averaged, call)
             self._inlet.payload(channel, header, call)
         else:
             return False
@@ -69,10 +68,10 @@ class Errands:
             if header.op >= Op.SEND:
                 self._inlet.divert(channel, ask.encode(), call)
                 continue
-            aside += header.encode() + self._inlet.payload(channel, header, call)
-            if len(aside) > self._limits.max_unread:
+            if len(aside) + header.length > self._limits.max_unread:
                 channel.lost = "it is too far ahead of a get"
                 self._vigil.miss(channel, call)
+            aside += header.encode() + self._inlet.payload(channel, header, call)
         if header.sequence or header.length != len(into):
             raise WireError(
                 f"rank {channel.rank} ({channel.address}): its heap has no {len(into)} bytes at "
@@ -86,6 +85,7 @@ class Errands:
     ) -> Dict[int, NDArray[Any]]:
         """As rank 0, return the vectors with header *head* that come within *seconds*, by rank."""
         came: Dict[int, NDArray[Any]] = {}
+        self._averaged = max(self._averaged, like.nbytes)
         end = min(monotonic() + seconds, call.deadline)
         while True:
             missing = [each for each in self._vigil.channels.values() if each.rank not in came]
@@ -113,6 +113,20 @@ class Errands:
         else:
             self._inlet.divert(channel, head, call)
         return True
+
+    def _answer(self, channel: Channel, header: Header, call: Call) -> None:
+        self._bounded(channel, header, 0, call)
+        self._inlet.payload(channel, header, call)
+        found = self._heap.window(header.total, header.sequence)
+        answer = Header(Op.GOT, sequence=found is None, total=header.total)
+        data = bytes(found or b"")
+        self._driver.entrust(channel, answer._replace(length=len(data)).encode(), data, call)
+
+    def _bounded(self, channel: Channel, header: Header, most: int, call: Call) -> None:
+        """Give no memory for a length that no rank of this group can have meant."""
+        if header.length > most:
+            channel.lost = f"it announced {header.length} bytes; at most {most} are accepted"
+            self._vigil.miss(channel, call)
 
     def _store(self, channel: Channel, header: Header, call: Call) -> None:
         window = self._heap.window(header.total, header.length)
