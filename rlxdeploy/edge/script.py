@@ -86,6 +86,7 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
             *_deeds(part, terms),
             f"guard_for {terms.stage_s}",
             "lock",
+            *_as_seen(part),
             f"take {len(payload.data)}",
             *stage,
             *_confirmed(calls[len(part.go) :]),
@@ -99,6 +100,12 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
         ]
     )
     return Script(_privileged(part, deeds, terms), bytes(payload.data), part.go, part.confirm)
+
+
+def _as_seen(part: HostPlan) -> Iterator[str]:
+    """Return the call that refuses where another apply has come and gone since the survey."""
+    if part.back is not None and part.back.stands is not None:
+        yield _words("as_seen", part.back.stands)
 
 
 def compose_again(part: HostPlan, lost: str, terms: Terms) -> str:

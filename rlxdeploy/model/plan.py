@@ -71,7 +71,8 @@ class WayBack:
     It stays too where all *ranks* have joined since GO under *plan*, the new RLX_PLAN ("" where
     any will do); *notify* tells that a rank itself says so.  *release* is what it goes back to, ""
     where nothing was deployed: then the job is removed.  *again* are the ranks that ran and are
-    started again, with *boot* at every boot.
+    started again, with *boot* at every boot.  *stands* is the release that the host was seen with,
+    "" for none: with another one it refuses (None: nobody has looked).
     """
 
     after_s: int
@@ -81,6 +82,7 @@ class WayBack:
     release: str = ""
     again: tuple[int, ...] = ()
     boot: bool = False
+    stands: str | None = None
 
     def __str__(self) -> str:
         return f"go back to release {self.release}" if self.release else "remove the job"

@@ -26,4 +26,5 @@ def way_back(job: JobSeen, ranks: tuple[int, ...], plan: str, order: Order) -> W
         release=release,
         again=tuple(seen.rank for seen in ran) if release else (),
         boot=any(seen.enabled for seen in ran),
+        stands=job.current,
     )

@@ -20,6 +20,7 @@ from rlxdeploy.edge.session import Session
 from rlxdeploy.errors import HostError, Locked, Refused, Unreachable
 from rlxdeploy.model.files import RemoteFile, RemoteFiles
 from rlxdeploy.model.host import Host
+from rlxdeploy.model.plan import WayBack
 from rlxdeploy.model.step import PruneReleases
 from tests.edge.deployment import QUICK, SHELLS, Lab, alive, listing
 
@@ -327,6 +328,23 @@ def test_of_two_applies_at_once_one_wins(tmp_path: Path) -> None:
     assert (loser.went, [*loser.outcomes.failed]) == (False, ["a"])
     assert isinstance(loser.outcomes.failed["a"], Locked)
     assert "ann: apply" in loser.outcomes.failed["a"].why
+
+
+def test_who_comes_after_another_apply_is_refused(lab: Lab) -> None:
+    """What a plan was made from has to stand yet once the lock is had; then nothing is changed."""
+    late, first = lab.files("r2"), up(lab)
+    pid, plan = lab.record()["pid"], lab.apply_plan(late)
+    for seen, said in (("", "not none"), ("r0", "not r0")):
+        back = WayBack(60, (0,), late.plan, notify=False, stands=seen)
+        part = replace(plan.hosts[lab.name], back=back)
+        before = listing(lab.folder)
+        carried = lab.carry_out(replace(plan, hosts={lab.name: part}), late)
+
+        error = carried.outcomes.failed[lab.name]
+        assert isinstance(error, Refused)
+        assert f"release {first.release} stands there now and {said}" in error.why
+        assert listing(lab.folder).keys() == before.keys()
+        assert lab.record()["pid"] == pid
 
 
 def with_absent(lab: Lab, manner: Manner) -> Carried:

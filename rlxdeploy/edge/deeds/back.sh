@@ -9,6 +9,12 @@ back=$home/.revert
 
 standing() { release=$(readlink "$home/current" 2>/dev/null) && printf '%s\n' "${release##*/}"; }
 
+as_seen() { # release: the plan is made from that, and somebody may have been faster
+  now=$(standing)
+  [ "$now" = "$1" ] || die "${now:+release }${now:-no release} stands there now and not \
+${1:-none}, as when it was asked; plan again"
+}
+
 keep_file() { # folder path: once; what is not there has no line
   [ -f "$2" ] || return 0
   ! sed 's/^[0-9]* //' "$1/list" 2>/dev/null | grep -qxF -- "$2" || return 0
