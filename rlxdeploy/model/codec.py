@@ -1,20 +1,26 @@
 """The survey as JSON, saved and loaded again without a difference."""
 
 import json
+from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
 
 from rlxdeploy.errors import Finding, InventoryError, Place
 from rlxdeploy.model.survey import FORMAT_VERSION, Survey
 
-_SURVEY = TypeAdapter(Survey)
 _AGAIN = "take the survey again with this rlxdeploy"
+
+
+@cache
+def _surveys() -> TypeAdapter[Survey]:
+    # Made when needed: it takes milliseconds, which most commands need not spend.
+    return TypeAdapter(Survey)
 
 
 def dump_survey(survey: Survey) -> str:
     """Return *survey* as a JSON document, `format_version` first, with a final newline."""
     document = {"format_version": survey.format_version}
-    document |= _SURVEY.dump_python(survey, mode="json")
+    document |= _surveys().dump_python(survey, mode="json")
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -33,7 +39,7 @@ def load_survey(text: str, file: str) -> Survey:
     if version != FORMAT_VERSION:
         raise _no_survey(file, f"survey format {version}, and only {FORMAT_VERSION} is known here")
     try:
-        return _SURVEY.validate_python(document)
+        return _surveys().validate_python(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

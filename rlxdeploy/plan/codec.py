@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,7 +20,6 @@ from rlxdeploy.model.step import (
     StoreFile,
 )
 
-_PLAN = TypeAdapter(Plan)
 _AGAIN = "make the plan again with this rlxdeploy"
 
 # What all parts of a plan have in common.
@@ -29,13 +29,19 @@ _WHOLE = ("job", "world", "topology", "generation", "plan", "release", "deployme
 _SEVERAL = (StoreFile, StopRanks, InstallFile, RemoveFile)
 
 
+@cache
+def _plans() -> TypeAdapter[Plan]:
+    # Made when needed: it takes twenty milliseconds.
+    return TypeAdapter(Plan)
+
+
 def dump_plan(plan: Plan) -> str:
     """Return *plan* as a JSON document, `format_version` first, with a final newline.
 
     Files appear as source, digest and size; the diffs, which quote them, are left out.
     """
     bare = replace(plan, hosts={name: _without_diffs(part) for name, part in plan.hosts.items()})
-    document = {"format_version": plan.format_version, **_PLAN.dump_python(bare, mode="json")}
+    document = {"format_version": plan.format_version, **_plans().dump_python(bare, mode="json")}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -54,7 +60,7 @@ def load_plan(text: str, file: str) -> Plan:
     if version != FORMAT_VERSION:
         raise _no_plan(file, f"plan format {version}, and only {FORMAT_VERSION} is known here")
     try:
-        return _PLAN.validate_python(document)
+        return _plans().validate_python(document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
