@@ -69,7 +69,9 @@ class WayBack:
     """How a host goes back by itself *after_s* seconds after GO, unless it is told to stay.
 
     It stays too where all *ranks* have joined since GO under *plan*, the new RLX_PLAN ("" where
-    any will do); *notify* tells that a rank itself says so.  *release* is what it goes back to, ""
+    any will do); *notify* tells that a rank itself says so.  Without ranks it cannot know whether
+    the others stay: it goes back where what ran there waits for its group (*notify*), and keeps
+    still where that would run alone.  *release* is what it goes back to, ""
     where nothing was deployed: then the job is removed.  *again* are the ranks that ran and are
     started again, with *boot* at every boot.  *stands* is the release that the host was seen with,
     "" for none: with another one it refuses (None: nobody has looked).

@@ -213,6 +213,21 @@ def test_steps_that_wait_for_the_others_wait(lab: Lab) -> None:
     assert not lab.home.exists()
 
 
+def test_a_host_that_is_left_starts_nothing_alone(lab: Lab) -> None:
+    """Nobody says whether the others stay: only a rank that waits for its group starts again."""
+    applied(lab, lab.files("r1"), confirmed)
+    plan = lab.plan((), (StopRanks((0,), disable=True),))
+    for waits in (False, True):
+        back = WayBack(SOON_S, (), "", notify=waits, release="r1", again=(0,))
+        part = replace(plan.hosts[lab.name], confirm=(RemoveJob(),), back=back)
+        manner = Manner("ann", patience=QUICK)
+        left = replace(plan, hosts={lab.name: part})
+        with carried_out(left, None, lab.open_session, manner) as carried:
+            assert carried.outcomes.failed == {}
+        until(lambda: not (lab.home / ".revert").exists())
+        assert state(lab) == ("r1", waits, False)
+
+
 def test_an_earlier_release_is_restored_with_its_files(lab: Lab) -> None:
     """What it had outside of its folder comes back from what was kept of it."""
     applied(lab, with_installed(lab, "r1", {"a": b"1"}), confirmed)

@@ -482,6 +482,23 @@ def test_a_plan_knows_the_way_back() -> None:
     assert later.ranks == (0, 1)
 
 
+@pytest.mark.parametrize("ran", ["notify", "exec", ""])
+def test_a_host_that_is_left_goes_by_what_ran_there(ran: str) -> None:
+    """Whatever the ranks to come do: only one that waits for its group may start again alone."""
+    survey, left = applied(World()), World(layout={"a": (0,)})
+    job = survey.hosts["b"].job
+    assert job.deployed is not None
+    job = replace(job, deployed=replace(job.deployed, ready=ran))
+    survey = replace(survey, hosts={**survey.hosts, "b": replace(survey.hosts["b"], job=job)})
+    order = replace(
+        ORDER, ready="exec" if ran == "notify" else "notify", left={"b": World().site("b")}
+    )
+    back = make_plan(left.resolution, left.render, survey, order).hosts["b"].back
+
+    assert back is not None
+    assert (back.ranks, back.notify) == ((), ran in ("notify", ""))
+
+
 def test_what_nobody_confirmed_is_touched_again() -> None:
     """A host that would go back by itself is asked to stay, though nothing on it differs."""
     survey = applied(World())

@@ -104,8 +104,9 @@ fire() {
 
 all_joined() { # under the new RLX_PLAN, since GO
   for rank in $new_ranks; do joined "$rank" || return 1; done
-  # A host that is to have no rank any more cannot tell; the old group would lack what ran here.
-  [ -n "$new_ranks" ] || [ -z "$(value ranks "$back/state")" ]
+  # A host that is to have no rank any more cannot tell.  A rank that waits for its group starts
+  # again, for the old group would lack it; any other program could run beside the new group.
+  [ -n "$new_ranks" ] || [ -z "$notify" ] || [ -z "$(value ranks "$back/state")" ]
 }
 
 joined() { # rank
