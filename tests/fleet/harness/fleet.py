@@ -3,7 +3,7 @@
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -36,7 +36,8 @@ def running_fleet(say: Callable[[str], None]) -> Iterator["Fleet"]:
     # Held here, since hosts have ended processes to see to even where the fleet fails half made.
     hosts: dict[str, Host] = {}
     try:
-        yield Fleet(token, directory, images, hosts)
+        with closing(Fleet(token, directory, images, hosts)) as fleet:
+            yield fleet
     finally:
         let_reap(reaper)
         for host in hosts.values():
@@ -125,6 +126,10 @@ class Fleet:
         """Have OpenSSH run a shell command on *host* from the controller, never asking back."""
         argv = ("ssh", "-o", "BatchMode=yes", "-l", user, host.name, command)
         return self._controller.run(argv, timeout=timeout)
+
+    def close(self) -> None:
+        """End what the controller keeps ready; hosts end with the run."""
+        self._controller.close()
 
     def _boot(self, *specs: HostSpec) -> list[Host]:
         hosts = [self._new_host(spec) for spec in specs]
