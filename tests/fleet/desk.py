@@ -41,12 +41,11 @@ _SESSIONS = (
 )
 
 # All that can be left behind, one thing a line: files with owner, group, mode, size and content,
-# units, timers, processes, ports, lingering.  /usr is too big to be read: there the time tells.
+# units, timers, processes, ports, lingering.  /usr is too big for that; its layer is asked.
 _FOOTPRINT = r"""
-about() {{ find "$@" -path '/usr/*' -type f -printf 'file %m %u:%g %s %T@ %p\n' \
-  -o -type f -printf 'file %m %u:%g %s %p\n' -o -type l -printf 'link %u:%g %p -> %l\n' \
-  -o -printf '%y %m %u:%g %p\n'; }}
-about / -xdev \( -false {own} \) -prune -o
+about() {{ find "$@" -type f -printf 'file %m %u:%g %s %p\n' \
+  -o -type l -printf 'link %u:%g %p -> %l\n' -o -printf '%y %m %u:%g %p\n'; }}
+about / -xdev \( -path /usr {own} \) -prune -o
 about /run -xdev \( -false {logins} \) -prune -o
 find / -xdev \( -path /usr {own} \) -prune -o -type f -exec sha256sum {{}} + | sed 's/^/content /'
 find /run/user -path '/run/user/*/systemd' -prune -o -path '*rlx*' -printf 'run %m %u:%g %p\n'
@@ -55,7 +54,7 @@ ps -eo user,args --no-headers | grep -vE '{sessions}' | sed 's/^/process /'
 ss -Hlntu | awk '{{ print "port", $1, $5 }}'
 ss -Hlx | awk '/rlx/ {{ print "socket", $5 }}'
 if [ -d /run/systemd/system ]; then
-  systemctl list-unit-files --no-legend --plain | awk '$2 != "transient" {{ print "unit", $1, $2 }}'
+  systemctl list-unit-files --no-legend --plain 'rlx*' | sed 's/^/unit /'
   systemctl list-units --all --no-legend --plain 'rlx*' | sed 's/^/loaded /'
   systemctl list-timers --all --no-legend --plain | awk '{{ print "timer", $(NF - 1) }}'
 fi
@@ -109,20 +108,32 @@ class Desk:
         ranks: list[dict[str, Any]] = self.json("status", code=None)["ranks"]
         return ranks
 
-    def is_whole(self, world: int, other_than: str = "") -> str:
-        """Say what lacks to be *world* ranks with one digest in one epoch, not *other_than*."""
-        ranks = self.ranks()
-        joined = [rank for rank in ranks if rank["joined"]]
-        if len(joined) != world or len(ranks) != world:
-            return f"{len(joined)} of {len(ranks)} ranks joined, {world} wanted: {ranks}"
-        same = {(rank["digest"], rank["epoch"]) for rank in ranks}
-        if len(same) == 1 and all(*same) and other_than not in {epoch for _, epoch in same}:
-            return ""
-        return f"one digest and a new epoch: {same}"
+    def is_whole(self, world: int) -> str:
+        """Say what lacks to be *world* ranks with one digest in one epoch."""
+        return _lacking(self.ranks(), world)
 
-    def await_whole(self, world: int, *, other_than: str, within: float = HEALED_S) -> None:
-        """Wait until all ranks are in one group that has formed anew."""
-        wait_until(lambda: self.is_whole(world, other_than), within)
+    def await_whole(
+        self, world: int, *, other_than: str, within: float = HEALED_S
+    ) -> list[dict[str, Any]]:
+        """Wait until all ranks are in one group that has formed anew, and return them."""
+        ranks: list[dict[str, Any]] = []
+
+        def lacking() -> str:
+            ranks[:] = self.ranks()
+            return _lacking(ranks, world, other_than)
+
+        wait_until(lacking, within)
+        return ranks
+
+
+def _lacking(ranks: Sequence[Mapping[str, Any]], world: int, other_than: str = "") -> str:
+    joined = [rank for rank in ranks if rank["joined"]]
+    if len(joined) != world or len(ranks) != world:
+        return f"{len(joined)} of {len(ranks)} ranks joined, {world} wanted: {ranks}"
+    same = {(rank["digest"], rank["epoch"]) for rank in ranks}
+    if len(same) == 1 and all(*same) and other_than not in {epoch for _, epoch in same}:
+        return ""
+    return f"one digest and a new epoch: {same}"
 
 
 def logins(host: Host) -> int:
@@ -144,7 +155,7 @@ def footprint(host: Host) -> set[str]:
         " ".join(f"-o -path {path}" for path in paths) for paths in (_OF_ITS_OWN, _OF_LOGINS)
     )
     asked = _FOOTPRINT.format(own=own, logins=logins, sessions=f" ({'|'.join(_SESSIONS)})$")
-    return set(host.exec(("sh", "-c", asked)).stdout.splitlines())
+    return {*host.exec(("sh", "-c", asked)).stdout.splitlines(), *host.written("/usr")}
 
 
 def standing(host: Host) -> str:

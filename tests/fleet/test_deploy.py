@@ -1,4 +1,9 @@
-"""The whole line on six hosts of three releases, as root over SSH: from plan to destroy."""
+"""The whole line on six hosts of three releases, as root over SSH: from plan to destroy.
+
+The tests are one job's life, in their order.
+"""
+
+from collections.abc import Mapping
 
 import pytest
 
@@ -17,9 +22,16 @@ def desk(fleet: Fleet, six: list[Host]) -> Desk:
     return desk
 
 
-def test_a_job_comes_up_is_left_alone_and_goes_without_a_trace(desk: Desk, six: list[Host]) -> None:
-    """Plan changes nothing, apply forms the group, a second one is no change, destroy is total."""
-    before = footprints(six)
+@pytest.fixture(scope="module")
+def before(six: list[Host]) -> Mapping[str, set[str]]:
+    """Give what the hosts show before anything is done to them."""
+    return footprints(six)
+
+
+def test_a_job_comes_up_and_is_left_alone(
+    desk: Desk, six: list[Host], before: Mapping[str, set[str]]
+) -> None:
+    """Plan changes nothing, apply forms the group, and a second one is no change."""
     planned = desk.run("plan", "--detailed-exitcode", code=2)
     assert "mixed: 6 ranks in a mesh on 6 hosts" in planned.stdout
     assert differences(before, six) == []
@@ -38,39 +50,37 @@ def test_a_job_comes_up_is_left_alone_and_goes_without_a_trace(desk: Desk, six: 
         assert desk.json("apply", "--yes")["changed"] is False
     assert [standing(host) for host in six] == stood
 
+
+@pytest.mark.timeout(240, func_only=True)
+def test_a_group_heals_by_itself(desk: Desk, six: list[Host]) -> None:
+    """After a kill, a reboot, power off and on, and a power cut it is whole, with no controller."""
+    killed, rebooted, switched, cut = six[1], six[3], six[4], six[5]
+    [first, *_] = desk.ranks()
+
+    killed.exec(("systemctl", "kill", "--signal=KILL", "rlx-mixed@1"))
+    anew, again, *_ = desk.await_whole(WORLD, other_than=first["epoch"])
+    assert again["restarts"] >= 1
+
+    rebooted.reboot()
+    [anew, *_] = desk.await_whole(WORLD, other_than=anew["epoch"])
+
+    switched.power_off()
+    switched.power_on()
+    [anew, *_] = desk.await_whole(WORLD, other_than=anew["epoch"])
+
+    cut.power_cut()
+    cut.power_on()
+    desk.await_whole(WORLD, other_than=anew["epoch"])
+    assert desk.json("apply", "--yes")["changed"] is False
+
+
+def test_a_job_goes_without_a_trace(
+    desk: Desk, six: list[Host], before: Mapping[str, set[str]]
+) -> None:
+    """Stopped, its ranks rest; destroyed, each host is as it was, whatever befell it meanwhile."""
     with one_login_each(six):
         desk.run("stop")
     assert {rank["state"] for rank in desk.ranks()} == {"inactive"}
     with one_login_each(six):
         desk.run("destroy", "--yes")
     assert differences(before, six) == []
-
-
-@pytest.mark.timeout(240, func_only=True)
-def test_a_group_heals_by_itself(desk: Desk, six: list[Host]) -> None:
-    """After a kill, a reboot, power off and on, and a power cut it is whole, with no controller."""
-    desk.run("apply", "--yes")
-    killed, rebooted, switched, cut = six[1], six[3], six[4], six[5]
-    epochs = [desk.ranks()[0]["epoch"]]
-
-    killed.exec(("systemctl", "kill", "--signal=KILL", "rlx-mixed@1"))
-    desk.await_whole(WORLD, other_than=epochs[-1])
-    ranks = desk.ranks()
-    assert ranks[1]["restarts"] >= 1
-    epochs.append(ranks[0]["epoch"])
-
-    rebooted.reboot()
-    desk.await_whole(WORLD, other_than=epochs[-1])
-    epochs.append(desk.ranks()[0]["epoch"])
-
-    switched.power_off()
-    switched.power_on()
-    desk.await_whole(WORLD, other_than=epochs[-1])
-    epochs.append(desk.ranks()[0]["epoch"])
-
-    cut.power_cut()
-    cut.power_on()
-    desk.await_whole(WORLD, other_than=epochs[-1])
-
-    assert desk.json("apply", "--yes")["changed"] is False
-    desk.run("destroy", "--yes")

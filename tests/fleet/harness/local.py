@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 POLL_S = 0.05
+PAUSE_S = 2.0
 
 
 class FleetError(Exception):
@@ -36,12 +37,19 @@ def run(
 
 
 def wait_until(lacking: Callable[[], str], within: float) -> None:
-    """Wait until *lacking* answers nothing; at the deadline raise its last answer."""
-    deadline = time.monotonic() + within
+    """Wait until *lacking* answers nothing; at the deadline raise its last answer.
+
+    The longer an answer takes, the longer is the pause after it: what is waited for needs the
+    processor too.
+    """
+    began = time.monotonic()
+    deadline = began + within
     while missing := lacking():
-        if time.monotonic() > deadline:
+        ended = time.monotonic()
+        if ended > deadline:
             raise FleetError(f"after {within:.0f} s still lacking: {missing}")
-        time.sleep(POLL_S)
+        time.sleep(min(max(POLL_S, 2 * (ended - began)), PAUSE_S))
+        began = time.monotonic()
 
 
 @contextmanager

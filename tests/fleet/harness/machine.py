@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from tests.fleet.harness.layer import written
 from tests.fleet.harness.local import FleetError, run, wait_until
 from tests.fleet.harness.runs import cgroups, drop_cgroup, members
 from tests.fleet.harness.spec import HostSpec
@@ -53,11 +54,13 @@ class Machine:
         self.namespace = f"{token}-{spec.name}"
         self._cgroup = f"{token}/{spec.name}"
         self._disk = directory
+        self._base: Path
         self._console = directory / "console.log"
         self._power: subprocess.Popen[bytes] | None = None
 
     def furnish(self, base: Path) -> None:
         """Make the disk: the image *base* less what the host is to lack, and a name of its own."""
+        self._base = base
         self._disk.mkdir(parents=True)
         tmpfs = ("mount", "-t", "tmpfs", "-o", f"size={_DISK},mode=755", self.namespace)
         run((*tmpfs, str(self._disk)))
@@ -84,6 +87,10 @@ class Machine:
     def at(self, path: str) -> Path:
         """Return where the absolute *path* lies from here; /run, /tmp and /dev are not on disk."""
         return self.root / path.lstrip("/")
+
+    def written(self, below: str) -> list[str]:
+        """Tell of all below the absolute path *below* that is not as in the image."""
+        return [*written(self._base, self._disk / "upper", below)]
 
     def write(self, path: str, text: str, *, mode: int = 0o644, user: str = "root") -> None:
         """Put a file on the disk, whether the power is on or off, as *user*'s own."""
