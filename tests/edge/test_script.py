@@ -113,7 +113,7 @@ def test_a_channel_cut_before_go_leaves_nothing(lab: Lab) -> None:
 def test_no_go_before_the_deadline_leaves_nothing(lab: Lab) -> None:
     """A controller that falls silent is not waited for, and is told so if it still listens."""
     before = listing(lab.folder)
-    host = Host(lab, stage_s=2)
+    host = Host(lab, stage_s=4)
     host.send(host.whole)
     host.until("staged")
 
@@ -126,7 +126,7 @@ def test_no_go_before_the_deadline_leaves_nothing(lab: Lab) -> None:
 def test_a_payload_that_stands_still_ends_at_the_deadline(lab: Lab) -> None:
     """A half-open connection holds the lock no longer than it may."""
     before = listing(lab.folder)
-    host = Host(lab, stage_s=2)
+    host = Host(lab, stage_s=4)
     host.send(host.whole[:-10])
 
     assert host.until("undone") == "no GO in time"

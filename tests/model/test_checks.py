@@ -250,10 +250,10 @@ def test_two_thousand_nodes_are_checked_in_a_moment() -> None:
     """Checks between nodes do not compare each with each (ansible #17152)."""
     nodes = "\n".join(f'[[node]]\naddr = "10.0.{n // 250}.{n % 250}:1"' for n in range(2000))
     whole = loaded(nodes)
-    started = time.monotonic()
+    started = time.process_time()
 
     assert told(check(whole), Severity.ERROR) == []
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 NOT_BUILT = {

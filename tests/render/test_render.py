@@ -331,8 +331,8 @@ def test_two_thousand_hosts_compile_in_seconds() -> None:
         for number in range(count)
     ]
 
-    started = time.monotonic()
+    started = time.process_time()
     files = rendered(text, *machines)
 
     assert len(files.hosts) == count
-    assert time.monotonic() - started < 15
+    assert time.process_time() - started < 15

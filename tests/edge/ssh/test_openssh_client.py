@@ -262,4 +262,4 @@ def test_a_silent_server_costs_the_timeout(site: Site, tmp_path: Path) -> None:
     began = time.monotonic()
     with site.hosts(connect_timeout=1.0, **OPENSSH) as hosts, pytest.raises(Unreachable):
         hosts.open(HOST, soon())
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 9
