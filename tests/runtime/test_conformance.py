@@ -5,7 +5,6 @@ Integers stay small: the rlx wire clamps a sum of 8-bit integers where the nativ
 
 from __future__ import annotations
 
-from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -27,7 +26,6 @@ from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.ring import split
 from rlxdeploy.runtime.errors import NotSupported
 from rlxdeploy.runtime.group import ProcessGroup
-from rlxdeploy.runtime.limits import Limits
 from tests.runtime.cluster import KINDS, Cluster, Kind, start
 
 if TYPE_CHECKING:
@@ -407,46 +405,3 @@ def test_arguments_that_fit_no_group_change_nothing(cluster: Cluster) -> None:
         return group.all_reduce(np.ones(2))
 
     assert [each.tolist() for each in cluster.run(misuse)] == [[world] * 2] * world
-
-
-def every_collective(group: ProcessGroup, size: int) -> Dict[str, Any]:
-    """Call every collective with *size* elements; return what came of each."""
-    world, rank = group.world, group.rank
-    array = np.arange(size, dtype=np.float32) % 1000
-    mine = array + rank
-    return {
-        "all_reduce": group.all_reduce(mine.copy(), ReduceKind.MAX),
-        "mean": group.all_reduce_typed(mine.astype(np.float64), ReduceKind.MEAN),
-        "exact": group.all_reduce(mine.copy(), deterministic=True),
-        "reduce": group.reduce(mine.copy(), world - 1, ReduceKind.MIN),
-        "scatter": group.reduce_scatter(mine, ReduceKind.MAX),
-        "gather": group.all_gather(mine)[-1],
-        "to_all": group.all_to_all(np.stack([mine] * world)),
-        "to_all_v": group.all_to_all_v([mine[: size // (to + 1)] for to in range(world)])[0],
-        "permuted": group.ppermute(mine, [(each, (each + 1) % world) for each in range(world)]),
-    }
-
-
-@pytest.mark.parametrize("world", range(2, 6))
-@pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind.host == "127"], ids=lambda kind: kind.name
-)
-def test_no_collective_depends_on_room_in_the_kernel(kind: Kind, world: int) -> None:
-    """With 4 KiB of kernel buffer on either side every collective of big arrays still ends."""
-    size = 40_000
-    cluster = start(kind, world, Limits(socket_buffer=4096))
-    results = cluster.run(partial(every_collective, size=size))
-    cluster.close()
-
-    array = np.arange(size, dtype=np.float32) % 1000
-    middle = array + (world - 1) / 2
-    for rank, got in enumerate(results):
-        np.testing.assert_array_equal(got["all_reduce"], array + world - 1)
-        np.testing.assert_allclose(got["mean"], middle, rtol=1e-12)
-        np.testing.assert_allclose(got["exact"], middle * world, rtol=1e-6)
-        np.testing.assert_array_equal(got["reduce"], array + (0 if rank == world - 1 else rank))
-        np.testing.assert_array_equal(got["scatter"], (array + world - 1)[split(size, world)[rank]])
-        np.testing.assert_array_equal(got["gather"], array + world - 1)
-        np.testing.assert_array_equal(got["to_all"], np.stack([array + j for j in range(world)]))
-        np.testing.assert_array_equal(got["to_all_v"], array[: size // (rank + 1)])
-        np.testing.assert_array_equal(got["permuted"], array + (rank - 1) % world)

@@ -9,7 +9,6 @@ import pytest
 
 from rlxdeploy.runtime.errors import NoLink, WireError
 from rlxdeploy.runtime.group import ProcessGroup
-from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.node import Node
 from tests.runtime.cluster import (
     MEMORY_MESH,
@@ -73,22 +72,6 @@ def test_a_heap_has_an_end(cluster: Cluster) -> None:
         return group.get(group.rank, MIB - 2, 2)
 
     assert cluster.run(reach) == [b"\0\0"] * 3
-
-
-def test_big_puts_and_gets_need_no_room_in_the_kernel() -> None:
-    """With 4 KiB of kernel buffers a whole heap goes over and back, both ways at once."""
-    cluster = start(TCP_MESH, 2, Limits(socket_buffer=4096), HEAP_MB="1")
-    filled = np.random.default_rng(5).integers(0, 256, MIB, np.uint8)
-
-    def swap(group: ProcessGroup) -> bytes:
-        other = 1 - group.rank
-        group.put(other, 0, filled)
-        read = group.get(other, 0, MIB)
-        group.barrier()
-        return read
-
-    assert cluster.run(swap) == [filled.tobytes()] * 2
-    cluster.close()
 
 
 def test_a_rank_with_a_smaller_heap_is_named() -> None:

@@ -12,7 +12,7 @@ from rlxdeploy.runtime.algorithm.fold import ReduceKind
 from rlxdeploy.runtime.algorithm.native_steps import split
 from rlxdeploy.runtime.link.native import Native
 from rlxdeploy.runtime.vocabulary import Dtype
-from tests.runtime.native.ranks import TINY, call, group, results
+from tests.runtime.native.ranks import call, group, results
 
 Data = List["np.ndarray[Any, Any]"]
 Body = Callable[[Native, Data], Tuple[Any, Any]]
@@ -126,17 +126,6 @@ def test_every_rank_ends_with_what_numpy_computes(world: int, star: bool, body: 
             data = inputs(world, size)
             for got, expected in results(natives, lambda native, _: body(native, data)):  # noqa: B023 - run before the next
                 np.testing.assert_array_equal(got, expected)
-
-
-@pytest.mark.parametrize("body", COLLECTIVES.values(), ids=COLLECTIVES.keys())
-@pytest.mark.parametrize("star", [False, True], ids=["mesh", "star"])
-@pytest.mark.parametrize("world", [2, 3, 4, 5])
-def test_progress_needs_no_room_in_the_kernel(world: int, star: bool, body: Body) -> None:  # noqa: FBT001 - a case
-    """With the smallest socket buffers no collective stands still: sending waits for nobody."""
-    data = inputs(world, 150_000)
-    with group(world, star=star, buffers=TINY) as natives:
-        for got, expected in results(natives, lambda native, _: body(native, data)):
-            np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("size", [3, 60_000, 333_333])
