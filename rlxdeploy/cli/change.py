@@ -22,9 +22,11 @@ from rlxdeploy.cli.options import (
     Json,
     Limit,
     MaxFail,
+    Narrowed,
     Yes,
     chosen,
     confirm,
+    of_everybody,
     scope_of,
 )
 from rlxdeploy.cli.reach import reach
@@ -68,12 +70,14 @@ def restart_command(
     *,
     option: InventoryOption = None,
     join_timeout: JoinTimeout = None,
+    narrowed: Narrowed = None,
     yes: Yes = False,  # noqa: ARG001 - as for stop
     forks: Forks = None,
     ask_become_pass: AskBecomePass = False,
     as_json: Json = False,
 ) -> int:
     """Start the whole group anew with what is deployed, and wait until it has formed."""
+    of_everybody("restart", narrowed)
     path = chosen(inventory, option)
     return _run(
         "restart",

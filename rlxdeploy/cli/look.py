@@ -207,7 +207,7 @@ def _summary(seen: Status) -> str:
 
 def _lacking(screen: Screen, seen: Status, patience: float, *, finished: bool) -> None:
     word = "ended" if finished else "joined"
-    ranks = ", ".join(map(str, missing(seen, finished=finished)))
+    lacking = missing(seen, finished=finished)
     if broken := [rank for rank in seen.ranks if rank.broken]:
         why = ", ".join(f"rank {rank.rank} has failed ({rank.status})" for rank in broken)
     elif not finished and (ended := [rank.rank for rank in seen.ranks if rank.finished]):
@@ -216,7 +216,7 @@ def _lacking(screen: Screen, seen: Status, patience: float, *, finished: bool) -
     elif not seen.deployed:
         why = f"after {patience:g} s nothing is deployed"
     else:
-        why = f"after {patience:g} s not {word}: ranks {ranks}"
+        why = f"after {patience:g} s not {word}: {named(lacking)}"
     screen.notes.out(f"error: {why}", highlight=False)
 
 

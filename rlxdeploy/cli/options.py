@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rlxdeploy.cli.screen import Screen
-from rlxdeploy.errors import RlxDeployError, UsageError
+from rlxdeploy.errors import Finding, InventoryError, Place, RlxDeployError, UsageError
 from rlxdeploy.model.scope import Scope, parse_terms
 
 DEFAULT_INVENTORY = Path("inventory.toml")
@@ -41,6 +41,8 @@ Exclude = Annotated[
     list[str] | None,
     typer.Option("--exclude", metavar="WHOM", help="All but these, written as for --limit."),
 ]
+# For commands that are for the whole group: taken in to be refused with the reason.
+Narrowed = Annotated[list[str] | None, typer.Option("--limit", "--exclude", hidden=True)]
 MaxFail = Annotated[
     int,
     typer.Option("--max-fail", min=0, help="Hosts that may fail before anything is changed (0)."),
@@ -51,7 +53,7 @@ AskBecomePass = Annotated[
     typer.Option("--ask-become-pass", "-K", help="Ask once for the password that sudo wants."),
 ]
 Timeout = Annotated[
-    float | None, typer.Option("--timeout", min=0, help="Seconds until the command gives up.")
+    float | None, typer.Option("--timeout", min=0, help="Seconds until the command gives up (120).")
 ]
 JoinTimeout = Annotated[
     float | None,
@@ -98,11 +100,25 @@ def scope_of(limit: list[str] | None, exclude: list[str] | None) -> Scope:
     return Scope(parse_terms(limit or ()), parse_terms(exclude or ()))
 
 
+def of_everybody(verb: str, narrowed: list[str] | None) -> None:
+    """Raise UsageError where a command of the whole group is to be for some of it."""
+    if narrowed:
+        why = "a group forms with all of its ranks or not at all"
+        raise UsageError(f"{verb} knows no --limit or --exclude: {why}")
+
+
 def chosen(argument: Path | None, option: Path | None) -> Path:
-    """Return the inventory to read; raises UsageError when two different ones are named."""
+    """Return the inventory to read; raises UsageError when two different ones are named.
+
+    Raises InventoryError where none is named, and none lies in the folder.
+    """
     if argument is not None and option is not None and argument != option:
         raise UsageError(f"two inventories are named: {argument} and {option}; name one")
-    return argument or option or DEFAULT_INVENTORY
+    named = argument or option
+    if named is None and not DEFAULT_INVENTORY.exists():
+        place, remedy = Place(str(DEFAULT_INVENTORY)), "name the inventory, as INVENTORY or with -i"
+        raise InventoryError([Finding("there is no such file here", place, remedy=remedy)])
+    return named or DEFAULT_INVENTORY
 
 
 def confirm(screen: Screen, question: str, *, yes: bool) -> None:

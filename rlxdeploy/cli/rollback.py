@@ -13,9 +13,11 @@ from rlxdeploy.cli.options import (
     InventoryOption,
     JoinTimeout,
     Json,
+    Narrowed,
     Yes,
     chosen,
     confirm,
+    of_everybody,
 )
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
@@ -34,6 +36,7 @@ def rollback_command(
     *,
     option: InventoryOption = None,
     join_timeout: JoinTimeout = None,
+    narrowed: Narrowed = None,
     forks: Forks = None,
     yes: Yes = False,
     ask_become_pass: AskBecomePass = False,
@@ -43,6 +46,7 @@ def rollback_command(
 
     Three releases are kept; one that no host has is refused with those that there are.
     """
+    of_everybody("rollback", narrowed)
     screen, path = Screen(as_json=as_json), chosen(None, option)
     resume = f"rlxdeploy rollback {release} -i {path}".replace("  ", " ")
     with in_good_order(screen, resume) as watch, reach(forks, ask=ask_become_pass) as lab:
