@@ -87,6 +87,16 @@ def test_a_missing_inventory_is_1(line: Line, command: str) -> None:
     assert "there is no such file" in json.dumps(document)
 
 
+@pytest.mark.parametrize("command", ["status", "rollback"])
+def test_where_no_inventory_lies_in_the_folder_one_is_to_be_named(line: Line, command: str) -> None:
+    """The message says how, whether the command takes it as an argument or not."""
+    code, document = line.run(command)
+    (finding,) = document["error"]["findings"]
+
+    assert (code, finding["file"]) == (1, "inventory.toml")
+    assert "name the inventory" in finding["remedy"]
+
+
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one not in ALONE])
 def test_a_bad_inventory_is_1_with_its_findings(line: Line, command: str) -> None:
     """Each finding has its place, wherever the document has it."""
@@ -135,6 +145,10 @@ def test_only_those_are_asked_that_are_meant(line: Line) -> None:
     assert (freed, unlocked["asked"], unlocked["unasked"]) == (0, ["local"], {})
     assert waited["failed"] == {}
     assert (code, everybody["unasked"].keys()) == (4, {"nowhere"})
+    for command in ("restart", "rollback"):
+        code, refused = line.run(command, "--limit", "local")
+        assert code == 64
+        assert "with all of its ranks or not at all" in refused["error"]["message"]
 
 
 def test_a_finished_program_rests_until_it_is_asked_for(line: Line) -> None:
