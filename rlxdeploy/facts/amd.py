@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from rlxdeploy.facts import rows
 from rlxdeploy.facts.places import tagged
 from rlxdeploy.facts.question import Answers, Question, whole
 from rlxdeploy.model.survey import Device
@@ -26,7 +27,7 @@ def questions() -> tuple[Question, ...]:
     return (
         Question(ROCM, "rocminfo", slow=True, needs="rocminfo"),
         Question(VULKAN, "vulkaninfo --summary", slow=True, needs="vulkaninfo"),
-        Question(GTT, _GTT, calm=True),
+        Question(GTT, _GTT, row=rows.KERNEL),
     )
 
 

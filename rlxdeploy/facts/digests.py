@@ -6,12 +6,11 @@ from contextlib import suppress
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from rlxdeploy.facts import rows
 from rlxdeploy.facts.places import (
-    HOME,
     SYSTEM_DATA,
     SYSTEM_DROP_INS,
     SYSTEM_UNITS,
-    TREE,
     USER_DATA,
     USER_DROP_INS,
     USER_PLACES,
@@ -35,7 +34,7 @@ home=$1/$2; glob=$3/rlx-$2@
 for f in "$glob"*; do break; done
 [ -d "$home" ] || [ -e "$f" ] || [ -L "$f" ] || exit 0
 tag() { while IFS= read -r line || [ -n "$line" ]; do printf '%s|%s\\n' "$1" "$line"; done; }
-readlink "$home/current" | tag current
+to=$(readlink "$home/current") && echo "current|$to"
 ls -1tr "$home/releases" | tag release
 [ ! -f "$home/.revert/state" ] || sed -n 's/^release=/unconfirmed|/p' "$home/.revert/state"
 for kept in "$home/releases"/*/.outside; do
@@ -61,11 +60,8 @@ for f in "$1"/store/*; do
 done
 echo "mark|$home/deployment.json"
 [ ! -f "$home/deployment.json" ] || tag deployment <"$home/deployment.json"; echo
-if stat -c %n / >/dev/null; then
-  show() { find "$@" -exec stat -c 'stat|%f %U %s %n' {} +; }
-else
-  show() { find "$@" -exec stat -f 'stat|0%p %Su %z %N' {} +; }
-fi
+if [ -r /proc/version ]; then flag=-c form='stat|%f %U %s %n'
+else flag=-f form='stat|0%p %Su %z %N'; fi
 sum=sha256sum; command -v sha256sum >/dev/null || sum='shasum -a 256'
 store=$1/store; shift 3; left=$#
 while [ "$left" -gt 0 ]; do
@@ -79,10 +75,9 @@ set -- "$home/key" "$home/deployment.json" "$store" "$glob"* \\
 # Files of the job that lie elsewhere, one path a line.
 [ ! -f "$home/.installed" ] ||
   while IFS= read -r f; do set -- "$@" "$f"; done <"$home/.installed"
-show "$@" \\( -type f -o -type l \\)
 aim='for l; do echo "link|$l"; readlink "$l" | sed "s/^/target|/"; done'
-find "$@" -type f -exec $sum {} + -o -type l -exec sh -c "$aim" sh {} + |
-  sed 's/^\\\\\\{0,1\\}[0-9a-f]\\{64\\} /sum|&/'
+find "$@" \\( -type f -o -type l \\) -exec stat $flag "$form" {} + -type f -exec $sum {} + \\
+  -o -type l -exec sh -c "$aim" sh {} +
 """
 
 
@@ -104,13 +99,12 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     """Return what to ask about the job's files in either tree."""
     words = (SYSTEM_DATA, enquiry.job, SYSTEM_UNITS, *SYSTEM_DROP_INS)
     there = f"[ -d {SYSTEM_DATA} ] || exit 0\n"
-    look = quoted([_LOOK])
     others = " ".join(f'"{folder}"' for folder in USER_DROP_INS)
     own = f'"{USER_DATA}" {quoted([enquiry.job])} "{USER_UNITS}" {others}'
-    in_home = f"/bin/sh -c {look} sh {own}\n"
+    in_home = f"set -- {own}\n{_LOOK}"
     return (
-        Question(SYSTEM, there + with_privilege(_LOOK, *words, sudo=enquiry.sudo), row=TREE),
-        Question(USER, USER_PLACES + in_home, row=HOME),
+        Question(SYSTEM, there + with_privilege(_LOOK, *words, sudo=enquiry.sudo), row=rows.ROOT),
+        Question(USER, USER_PLACES + in_home, row=rows.HOME),
     )
 
 
@@ -144,7 +138,7 @@ def _precedence(tree: JobSeen) -> tuple[int, int]:
 
 def _tree(name: str, text: str) -> JobSeen:
     said: dict[str, list[str]] = {}
-    for tag, rest in tagged(text):
+    for tag, rest in _tagged(text):
         said.setdefault(tag, []).append(rest)
     current = said.get("current", [""])[0].rstrip("/").rpartition("/")[2]
     deployed, files = _deployed(name, said), _files(said)
@@ -161,6 +155,15 @@ def _tree(name: str, text: str) -> JobSeen:
         shared=tuple(said.get("shared", [])),
         strays=tuple(_strays(said, deployed, current, files)) if unconfirmed is None else (),
     )
+
+
+def _tagged(text: str) -> Iterator[tuple[str, str]]:
+    """Read `tag|text` lines, and those of sha256sum as `sum`."""
+    for line in text.split("\n"):
+        if _DIGEST.match(line):
+            yield "sum", line
+        else:
+            yield from tagged(line)
 
 
 def _strays(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from rlxdeploy.facts import amd, nvidia
+from rlxdeploy.facts import amd, nvidia, rows
 from rlxdeploy.facts.places import tagged
 from rlxdeploy.facts.question import Answers, Question, fields, quoted, whole
 from rlxdeploy.model.survey import Device, Hardware
@@ -19,11 +19,16 @@ if [ ! -r /proc/cpuinfo ]; then
   vm_stat | sed 's/^/vm_stat|/'
   exit 0
 fi
-sed -n '/^model name/ { s/^/cpu|/p; q; }' /proc/cpuinfo
+while IFS= read -r line; do # of the first processor, which a blank line ends
+  case $line in 'model name'*) echo "cpu|$line"; break;; '') break;; esac
+done </proc/cpuinfo
 echo "nproc|$(nproc || grep -c '^processor' /proc/cpuinfo)"
-sed -n '/^MemTotal:/s/^/mem|/p; /^MemAvailable:/s/^/mem|/p; /^MemFree:/s/^/mem|/p
-  /^Buffers:/s/^/mem|/p; /^Cached:/s/^/mem|/p' /proc/meminfo
-climb() { # the files $2… in the group's folder and in those above it
+while IFS= read -r line; do
+  case $line in MemTotal:* | MemAvailable:* | MemFree:* | Buffers:*) echo "mem|$line";;
+  Cached:*) echo "mem|$line"; break;;
+  esac
+done </proc/meminfo
+climb() { # the files $2 and on, in the group's folder and in those above it
   at=$1; stop=$2; shift 2
   while :; do
     for f; do
@@ -61,7 +66,9 @@ _DISK = """\
 while [ -n "$folder" ] && [ ! -d "$folder" ]; do
   case $folder in */*) folder=${folder%/*};; *) folder=;; esac
 done
-df -kP "${folder:-/}" | sed 's/^/df|/'
+shown=$(df -kP "${folder:-/}") && printf 'df|%s\\n' "${shown%%
+*}" "${shown#*
+}"
 """
 
 _KIB = 1 << 10
@@ -75,7 +82,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     return (
         *nvidia.questions(),
         *amd.questions(),
-        Question(NAME, _HARDWARE, calm=True),
+        Question(NAME, _HARDWARE, row=rows.KERNEL),
         *(
             Question(_disk(folder), f"folder={quoted([folder])}\n{_home(folder)}{_DISK}")
             for folder in enquiry.folders

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from rlxdeploy.facts import rows
 from rlxdeploy.facts.places import tagged, with_privilege
 from rlxdeploy.facts.question import Answers, Question
 from rlxdeploy.facts.supervisors import rank_of
@@ -59,7 +60,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     if not enquiry.ports:
         return ()
     ports = (f"{port:04X}" for port in enquiry.ports)
-    return (Question(NAME, with_privilege(_HOLDERS, *ports, sudo=enquiry.sudo)),)
+    return (Question(NAME, with_privilege(_HOLDERS, *ports, sudo=enquiry.sudo), row=rows.ROOT),)
 
 
 def parse(enquiry: Enquiry, answers: Answers, ranks: Sequence[RankSeen]) -> tuple[PortHolder, ...]:

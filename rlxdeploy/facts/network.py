@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from rlxdeploy.facts import network_bsd, network_proc
+from rlxdeploy.facts import network_bsd, network_proc, rows
 from rlxdeploy.facts.link import Link
 from rlxdeploy.facts.places import tagged
 from rlxdeploy.facts.question import Answers, Question
@@ -11,9 +11,14 @@ from rlxdeploy.model.survey import Network
 
 NAME = "network"
 
-# busybox's `ip` knows no -d; /sys may show another namespace's interfaces, so it comes last.
+# busybox's `ip` knows no -batch, by which one process tells almost all; /sys may show another
+# namespace's interfaces, so it comes last.
 _NETWORK = """\
-if links=$(ip -d -o link show || ip -o link show); then
+if shown=$(echo 'link show
+addr show
+route show default' | ip -d -o -batch -); then
+  printf '%s\\n' "$shown"; ip -o -6 route show default
+elif links=$(ip -o link show); then
   {
     printf '#link\\n%s\\n' "$links"
     echo '#addr'; ip -o addr show
@@ -39,6 +44,12 @@ else
 fi
 """
 
+_BEGINS = {
+    "link": re.compile(r"\d+: \S+: <"),
+    "addr": re.compile(r"\d+: \S+ +inet6? "),
+    "route": re.compile(r"(?:[a-z]+ )?default "),
+}
+
 # What `ip -d` calls an interface that is no plain one.  A port of a bridge says `bridge_slave`
 # in the same place and is a plain interface itself.
 _TUNNELS = (
@@ -55,13 +66,13 @@ _TUNNEL_LINKS = frozenset({"tunnel", "tunnel6", "gre", "gre6", "sit", "ppp", "no
 
 def questions() -> tuple[Question, ...]:
     """Return what to ask about the network."""
-    return (Question(NAME, _NETWORK, calm=True),)
+    return (Question(NAME, _NETWORK, row=rows.KERNEL),)
 
 
 def parse(answers: Answers) -> Network:
     """Read the answer; raise Unanswered where the host gave none."""
     said: dict[str, list[str]] = {}
-    for tag, rest in tagged(answers.required(NAME)):
+    for tag, rest in _tagged(answers.required(NAME)):
         said.setdefault(tag, []).append(rest)
     links = {link.name: link for link in _links(said)}
     for name, address in _addresses(said, links):
@@ -69,6 +80,16 @@ def parse(answers: Answers) -> Network:
             links[name].addresses.append(address)
     routes = (name for name in _routes(said) if name in links)
     return Network(tuple(link.done() for link in links.values()), tuple(dict.fromkeys(routes)))
+
+
+def _tagged(text: str) -> Iterator[tuple[str, str]]:
+    """Read `tag|text` lines, and those of `ip -batch`, whose begin tells what they are of."""
+    for line in text.split("\n"):
+        tag = next((tag for tag, begin in _BEGINS.items() if begin.match(line)), "")
+        if tag:
+            yield tag, line
+        else:
+            yield from tagged(line)
 
 
 def _links(said: Mapping[str, list[str]]) -> Iterator[Link]:

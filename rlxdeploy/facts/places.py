@@ -60,7 +60,7 @@ def with_privilege(script: str, *words: str, sudo: bool) -> str:
     """Return a command that runs *script* with *words* as root if it can, and *sudo* lets it."""
     if sudo:
         return as_root_if_it_can(script, *words)
-    return f"/bin/sh -c {quoted([script, 'sh', *words])}\n"
+    return f"set -- {quoted(words)}\n{script}"
 
 
 def tagged(text: str) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 
+from rlxdeploy.facts import rows
 from rlxdeploy.facts.places import OWN_UID, USER_MANAGER, USER_PLACES
 from rlxdeploy.facts.privilege import FUNCTIONS
 from rlxdeploy.facts.question import Answers, Question, fields, quoted, whole
@@ -16,15 +17,20 @@ MIN_SYSTEMD = 245
 
 _SYSTEM = """\
 echo "clock=$(date +%s)"
-set -- $(uname -snm) # always in this order
-echo "os=$1"
-echo "hostname=$2"
-echo "arch=$3"
+if read -r arch </proc/sys/kernel/arch; then
+  read -r os </proc/sys/kernel/ostype; read -r name </proc/sys/kernel/hostname
+else
+  set -- $(uname -snm) # always in this order
+  os=$1; name=$2; arch=$3
+fi
+echo "os=$os"
+echo "hostname=$name"
+echo "arch=$arch"
 for f in /etc/machine-id /var/lib/dbus/machine-id; do
   [ -r "$f" ] && read -r id <"$f" && echo "machine_id=$id" && break
 done
 read -r id </proc/sys/kernel/random/boot_id && echo "boot_id=$id"
-if [ "$1" = Darwin ]; then
+if [ "$os" = Darwin ]; then
   ioreg -rd1 -c IOPlatformExpertDevice |
     sed -n 's/.*IOPlatformUUID" = "\\(.*\\)".*/machine_id=\\1/p'
   echo "boot_id=$(sysctl -n kern.bootsessionuuid)"
@@ -113,8 +119,8 @@ for folder in sys.path:
 def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     """Return what to ask about the system; only *enquiry.sudo* lets it try `sudo -n`."""
     asked = [
-        Question("system", _SYSTEM, calm=True),
-        Question("user", USER_PLACES + _USER),
+        Question("system", _SYSTEM, row=rows.KERNEL),
+        Question("user", USER_PLACES + _USER, row=rows.HOME),
         Question("programs", f"{LOOK}set -- {quoted(enquiry.programs)}\n{_PROGRAMS}"),
         Question(
             "python",
@@ -123,10 +129,11 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
         Question(
             "user manager",
             f"unset DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR\n{OWN_UID}{USER_MANAGER}{_LINGERS}",
+            row=rows.USER_MANAGER,
         ),
     ]
     if enquiry.sudo:
-        asked.append(Question("sudo", _SUDO))
+        asked.append(Question("sudo", _SUDO, row=rows.ROOT))
     if enquiry.user:
         asked.append(Question("job user", f"id -Gn -- {quoted([enquiry.user])} && echo ok"))
     return tuple(asked)

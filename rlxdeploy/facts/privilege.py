@@ -64,7 +64,7 @@ can_be_root() { rlx_find_root; [ "$rlx_root" != nobody ]; }
 rlx_skip() { [ -z "$rlx_password" ] || IFS= read -r rlx_password; }
 as_root() { # in the shell's place: what shall go on afterwards stands outside its subshell
   case $rlx_root in
-  self) rlx_skip; exec /bin/sh -c "$@" ;;
+  self) rlx_skip; rlx_do=$1; shift 2; eval "$rlx_do"; exit ;;
   free) rlx_skip; exec sudo -n /bin/sh -c "$@" ;;
   *) exec sudo -S -k -p '' /bin/sh -c "$@" ;;
   esac
@@ -105,5 +105,5 @@ def as_root_if_it_can(script: str, *words: str) -> str:
     Elsewhere it runs as the login user, and sees or does what that one may.
     """
     asked = quoted([script, "sh", *words])
-    choice = f"if can_be_root; then as_root_without_input {asked}; fi\n"
-    return f"{FUNCTIONS}{choice}exec /bin/sh -c {asked}\n"
+    choice = 'if can_be_root; then as_root_without_input "$@"; fi\n'
+    return f'{FUNCTIONS}set -- {asked}\n{choice}exec /bin/sh -c "$@"\n'

@@ -11,15 +11,16 @@ class Question:
 
     It runs in a subshell with LC_ALL=C, stdin from /dev/null and stderr dropped, in dash, busybox
     ash and bash alike.  A *slow* one talks to a driver and gets the longer deadline.  Where a host
-    has not the program *needs*, nothing is run and the exit status is that of a shell, 127.  A
-    *calm* one asks nobody who may hang, only the kernel about itself; those are asked in turn.
+    has not the program *needs*, nothing is run and the exit status is that of a shell, 127.  Those
+    of one *row* are asked in turn by one process: what hangs costs its own answer and those behind
+    it, see `facts.rows`.
     """
 
     name: str
     script: str
     slow: bool = False
     needs: str = ""
-    calm: bool = False
+    row: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 - Every line of ours begins with a marker drawn at random for this one run; what stands before the
   first is a login profile's and is dropped.
-- Every question that might hang runs in the background, in a pipeline of its own: it holds nothing
+- Questions run in the background, those of one row in a pipeline of their own: it holds nothing
   but its own pipe.  `$(...)` waits for every child that holds its pipe, so no question is asked in
-  one.  Processes are what a survey costs a host: the calm questions share one pipeline, and those
-  that need a program that is not there share one process.
+  one.  Processes are what a survey costs a host: so what may hang at the same thing shares a row,
+  and those that need a program that is not there share one process.
 - Lines are cut into pieces that a pipe takes whole (PIPE_BUF is 512 bytes at least), so that
   answers that arrive at once do not mix.
 - A timer kills what is left of the quick questions at their deadline, of the slow ones at theirs.
@@ -79,9 +79,13 @@ reap() {{ kin "$@" | while read -r p; do kill -9 "$p"; done; }}
 """
 
 # Questions run side by side: how they reach root is found out before, with one attempt for all.
-# Who is root already need not ask.
-_SELF = f'{FUNCTIONS}{OWN_UID}[ "$uid" != 0 ] || rlx_root=self\n'
-_ROOT = """\
+# Who is root already need not ask.  What stands here a question need not bring.
+_SHARED = (FUNCTIONS, OWN_UID)
+_ROOT = f"""\
+{FUNCTIONS}\
+[ "$uid" != 0 ] || rlx_root=self
+"""
+_TRY = """\
 if [ -n "$rlx_password" ]; then
   printf '\\n%s root ?\\n' {marker}
   rlx_find_root
@@ -127,21 +131,35 @@ def compose(questions: Sequence[Question], marker: str, patience: Patience) -> s
     head = _HEAD.format(path=_SYSTEM_PATH, marker=marker, piece=_PIECE)
     tail = _TAIL.format(quick=patience.quick, rest=patience.slow - patience.quick, marker=marker)
     asked = "".join(_background(tuple(enumerate(questions))))
-    root = _SELF + _ROOT.format(marker=marker) if asks_for_root(asked) else ""
-    return f"{head}{root}quick=; slow=\n{asked}{tail}"
+    for_root = any(asks_for_root(one.script) for one in questions)
+    root = _ROOT + _TRY.format(marker=marker) if for_root else ""
+    return f"{head}{OWN_UID}{root}quick=; slow=\n{asked}{tail}"
 
 
 def _background(questions: Sequence[tuple[int, Question]]) -> Iterator[str]:
     """Yield what asks, the slow first: they wait for a driver while the others are asked."""
     for kept in ("slow", "quick"):
         mine = [(number, one) for number, one in questions if one.slow == (kept == "slow")]
-        needy = [_words("need", one.needs, n, one.script) for n, one in mine if one.needs]
-        calm = [_words("turn", n, one.script) for n, one in mine if one.calm]
-        alone = [_words("ask", n, one.script) for n, one in mine if not (one.needs or one.calm)]
+        needy = [_words("need", one.needs, n, _own(one)) for n, one in mine if one.needs]
         groups = ["\n".join([*needy, "wait"])] if needy else []
-        groups += ["{\n" + "\n".join(calm) + "\n} | say 0"] if calm else []
-        for group in (*groups, *alone):
+        for group in (*groups, *_rows([(n, one) for n, one in mine if not one.needs])):
             yield f'({group}) </dev/null &\n{kept}="${kept} $!"\n'
+
+
+def _rows(questions: Sequence[tuple[int, Question]]) -> Iterator[str]:
+    rows: dict[object, list[str]] = {}
+    for number, one in questions:
+        rows.setdefault(one.row or number, []).append(_words("turn", number, _own(one)))
+    for turns in rows.values():
+        yield "{\n" + "\n".join(turns) + "\n} | say 0"
+
+
+def _own(question: Question) -> str:
+    """Return what *question* asks, without what stands at the head for all."""
+    script = question.script
+    for shared in _SHARED:
+        script = script.replace(shared, "")
+    return script
 
 
 def _words(*words: object) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from rlxdeploy.facts import rows
 from rlxdeploy.facts.places import USER_DATA, USER_PLACES, tagged
 from rlxdeploy.facts.process import start_time
 from rlxdeploy.facts.question import Question, quoted
@@ -23,7 +24,8 @@ NAME = "supervisors"
 STATES = """\
 for folder; do
   for f in "$folder"/*.state; do
-    [ -f "$f" ] && echo "state|$f" && sed 's/^/json|/' "$f" && echo
+    [ -f "$f" ] && echo "state|$f" || continue
+    while IFS= read -r line || [ -n "$line" ]; do printf 'json|%s\\n' "$line"; done <"$f"
   done
 done
 """
@@ -62,7 +64,7 @@ def question(enquiry: Enquiry) -> Question:
     """Return what to ask about supervised ranks; they lie in the user's tree alone."""
     job = quoted([enquiry.job])
     folders = f'set -- "{USER_DATA}/$job/run" "$runtime_dir/rlx/$job"\n'
-    return Question(NAME, f"{USER_PLACES}job={job}\n{_SUPERVISORS}{folders}{STATES}")
+    return Question(NAME, f"{USER_PLACES}job={job}\n{_SUPERVISORS}{folders}{STATES}", row=rows.HOME)
 
 
 def rank_of(name: str) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from rlxdeploy.facts import supervisors, views
+from rlxdeploy.facts import rows, supervisors, views
 from rlxdeploy.facts.places import (
     SYSTEM_RUN,
     SYSTEM_UNITS,
@@ -33,7 +33,11 @@ for f in "$2"/*.wants/"$1"*.service; do [ -L "$f" ] && echo "enabled|$f"; done
 _UNITS = """\
 echo "clock|$(date +%s)"
 read -r up rest </proc/uptime && echo "uptime|$up"
-systemctl $manager show -p {shown} "$1*" | sed 's/^/unit|/'
+told=$(systemctl $manager show -p {shown} "$1*") && while IFS= read -r line; do
+  echo "unit|$line"
+done <<END
+$told
+END
 """
 
 # Each launch's own question first: without its answer it is not known what runs.  Under the user's
@@ -62,7 +66,11 @@ def questions(enquiry: Enquiry, launch: Launch | None = None) -> tuple[Question,
         f'{booted}{USER_PLACES}manager=--user\nset -- {quoted([stem])} "{USER_UNITS}"\n'
         f"{enabled}{USER_MANAGER}{units}"
     )
-    own = (Question(SYSTEM, system), Question(USER, user), supervisors.question(enquiry))
+    own = (
+        Question(SYSTEM, system, row=rows.SYSTEM_MANAGER),
+        Question(USER, user, row=rows.USER_MANAGER),
+        supervisors.question(enquiry),
+    )
     every = (*own, *views.questions(enquiry))
     return tuple(one for one in every if launch is None or one.name in _OF_LAUNCH[launch])
 

@@ -8,6 +8,7 @@ and nothing is opened.  A node counts as seen if it is the same device there, no
 import re
 from collections.abc import Iterator, Mapping
 
+from rlxdeploy.facts import rows
 from rlxdeploy.facts.places import USER_MANAGER, USER_PLACES, tagged, with_privilege
 from rlxdeploy.facts.question import Answers, Question, quoted
 from rlxdeploy.model.survey import RankSeen
@@ -68,7 +69,10 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     )
     # Root is asked for only where there is something to look at.
     system = f"{booted}{present}{with_privilege(units, stem, sudo=enquiry.sudo)}"
-    return (Question(SYSTEM, system), Question(USER, user))
+    return (
+        Question(SYSTEM, system, row=rows.SYSTEM_MANAGER),
+        Question(USER, user, row=rows.USER_MANAGER),
+    )
 
 
 def parse(answers: Answers) -> Mapping[int, Mapping[str, bool]]:

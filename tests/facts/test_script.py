@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlxdeploy.facts.host import questions
+from rlxdeploy.facts.privilege import asks_for_root
 from rlxdeploy.facts.question import Answer, Question
 from rlxdeploy.facts.script import Patience, Transcript, compose
+from rlxdeploy.model.targets import Enquiry
 
 MARKER = "0123456789abcdef" * 2
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), max_size=1200)
@@ -19,9 +22,13 @@ SHELLS = [["/bin/sh"], ["bash", "--posix"], ["busybox", "sh"]]
 # Questions asked alone, in turn with others, or only where there is a program; what is said.
 KINDS: dict[str, tuple[Question, Answer]] = {
     "alone": (Question("alone", "echo a; exit 3"), Answer("a\n", 3)),
-    "calm, ends early": (Question("early", "echo b; exit 4; echo c", calm=True), Answer("b\n", 4)),
-    "calm, no line break": (Question("bare", "printf d", calm=True), Answer("d", 0)),
-    "calm, in another's words": (Question("sly", "echo x@0; false", calm=True), Answer("x@0\n", 1)),
+    "in a row, ends early": (Question("early", "echo b; exit 4", row="x"), Answer("b\n", 4)),
+    "in a row, no line break": (Question("bare", "printf d", row="x"), Answer("d", 0)),
+    "in a row, in another's words": (
+        Question("sly", "echo x@0; false", row="x"),
+        Answer("x@0\n", 1),
+    ),
+    "in another row": (Question("other", "echo h", row="y"), Answer("h\n", 0)),
     "its program is there": (Question("there", "echo e", needs="cat"), Answer("e\n", 0)),
     "no such program": (Question("gone", "echo f", needs="no-such-program"), Answer("", 127)),
     "slow, no such program": (
@@ -110,6 +117,22 @@ def test_half_an_answer_is_none() -> None:
 
     assert transcript.answers().given == {"q0": Answer("whole")}
     assert transcript.answers().unanswered == ("q1",)
+
+
+def test_our_own_words_are_ascii() -> None:
+    """Only then a host takes the script by blocks, see `edge.session.framed`."""
+    enquiry = Enquiry("demo", folders=("~",), ports=(29500,), user="ml", bench=True, sudo=True)
+
+    assert compose(questions(enquiry), MARKER, Patience()).isascii()
+
+
+@pytest.mark.parametrize("sudo", [True, False])
+def test_only_what_asks_as_root_is_given_a_password(sudo: bool) -> None:  # noqa: FBT001 - pytest's
+    """The script tells, although the means stand in it once for all questions."""
+    script = compose(questions(Enquiry("demo", ports=(29500,), sudo=sudo)), MARKER, Patience())
+
+    assert script.count("rlx_find_root() {") == sudo
+    assert asks_for_root(script) == ("root ?" in script) == sudo
 
 
 @pytest.mark.parametrize("marker", ["", "short", "with blank in the middle!", "x" * 65])
