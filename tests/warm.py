@@ -53,13 +53,20 @@ class Warm:
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
             socket.send_fds(self._requests, [json.dumps(request).encode()], [nothing, *theirs])
+        except OSError as gone:
+            raise self._gone() from gone
         finally:
             for end in (nothing, *theirs):
                 os.close(end)
         out, err, told = _read_all(ours, argv, timeout)
-        _, status = told.split()  # a process nobody waited for: its interpreter has been killed
-        code = os.waitstatus_to_exitcode(int(status))
+        if not told:
+            raise self._gone()
+        code = os.waitstatus_to_exitcode(int(told.split()[1]))
         return subprocess.CompletedProcess(argv, code, out.decode(), err.decode())
+
+    def _gone(self) -> ChildProcessError:
+        _, why = self._server.communicate(timeout=END_S)
+        return ChildProcessError(f"what forks for each command has ended: {why}")
 
     def close(self) -> None:
         """End the interpreter."""
@@ -72,7 +79,12 @@ def warm() -> Warm:
     """Return the one interpreter of this process, which goes when this process does."""
     made = Warm(
         lambda argv, kept: subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, pass_fds=kept, text=True, start_new_session=True
+            argv,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=kept,
+            text=True,
+            start_new_session=True,
         )
     )
     atexit.register(made.close)
