@@ -77,7 +77,6 @@ def everything(group: ProcessGroup, size: int) -> Dict[str, Any]:
         "permuted": group.ppermute(mine, [(each, (each + 1) % world) for each in range(world)]),
         "averaged": averaged(group, mine.copy()),
         "heap": put_and_got(group, mine),
-        "barrier": group.barrier(),
         "crossed": crossed(group, mine),
     }
 
