@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: demo test lint unit wheel checkout quiet hosts fleet hosts-runtime soak bench clean
+# Hundreds of processes import the same modules; each would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test lint unit wheel quiet hosts fleet hosts-runtime soak bench clean
 
 # The main job on this machine: plan, apply, four ranks joined, how to go on from there.
 demo: $(VENV)/.installed
@@ -22,7 +25,7 @@ demo: $(VENV)/.installed
 test: lint
 	@echo 'The tests of the wheel and those on hosts run side by side; each says how it went when it ends.'
 	@$(MAKE) --no-print-directory -j2 --output-sync=target wheel hosts
-	@$(MAKE) --no-print-directory -j1 checkout quiet
+	@$(MAKE) --no-print-directory quiet
 
 # The house rules: style, types (the runtime's for Python 3.9 too), import directions.
 lint: $(VENV)/.dev
@@ -42,17 +45,14 @@ unit: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	$(BIN)/python tests/wheel.py
 
-# … and those of them that need the repository around them.
-checkout: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "checkout and not quiet"
-
-# Those that measure time, with nothing beside them.
+# … and those of them that need the repository around them, with those that measure time and want
+# nothing beside them.
 quiet: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m quiet
+	$(BIN)/python -m pytest -q -m "checkout or quiet"
 
-# Real hosts; these tests skip with their reason where there can be no fleet.  Three files at a
+# Real hosts; these tests skip with their reason where there can be no fleet.  Four files at a
 # time, the longest first: most of them wait for hosts, each file for hosts of its own.
-FLEET_AT_ONCE = -n 3 --dist loadfile --no-loadscope-reorder
+FLEET_AT_ONCE = -n 4 --dist loadfile --no-loadscope-reorder
 hosts: $(VENV)/.dev
 	$(BIN)/python -m pytest -q $(FLEET_AT_ONCE) -m "fleet and not soak and not quiet" tests/fleet
 

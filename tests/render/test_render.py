@@ -319,7 +319,6 @@ def test_hosts_without_an_ssh_name_do_not_change_the_release_of_others() -> None
     assert rendered(LAB, a, replace(b, unanswered=())).release == rendered(LAB, a, b).release
 
 
-@pytest.mark.quiet
 def test_two_thousand_hosts_compile_in_seconds() -> None:
     """A mesh of that size resolves and renders from its survey while a person waits."""
     count = 2000
