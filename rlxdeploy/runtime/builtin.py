@@ -59,7 +59,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         failed = error
     _on_signals(signal.SIG_IGN)
     if report is not None:
-        report.leaving(str(failed) if failed else None)
+        report.ending(str(failed) if failed else None)
     elif failed is not None:
         _say(str(failed))
     return failed.exit_code if failed else 0

@@ -106,11 +106,21 @@ class Reporter(Onlooker):
         self._notify(WATCHDOG="1")
 
     def leaving(self, error: Optional[str] = None) -> None:
-        """Tell that this rank leaves, and why if something went wrong."""
+        """Tell that this rank has left the group, and why if something went wrong.
+
+        The program may go on, and even join again: systemd would stop it after STOPPING=1.
+        """
+        self._leave(error or "left the group", error)
+
+    def ending(self, error: Optional[str] = None) -> None:
+        """Tell that this process ends, and why if something went wrong."""
+        self._leave(error or "leaving", error, STOPPING="1")
+
+    def _leave(self, status: str, error: Optional[str], **fields: str) -> None:
         if self._state.phase == "leaving":
             return
         self._write(phase="leaving", error=error)
-        self._tell(error or "leaving", STOPPING="1")
+        self._tell(status, **fields)
         if self._advert is not None:
             self._advert.close()
 
