@@ -17,7 +17,7 @@ from rlxdeploy.edge.apply import Carried, Manner, carried_out
 from rlxdeploy.edge.jobkey import make_key
 from rlxdeploy.edge.record import forget_record, read_record, remember, remember_only, write_record
 from rlxdeploy.edge.watch import Watched, Wish, watch
-from rlxdeploy.errors import HostError
+from rlxdeploy.errors import HostError, Locked
 from rlxdeploy.facts.ranks import ALIVE_S, RankState, state_of
 from rlxdeploy.facts.views import blindness, is_proven
 from rlxdeploy.model.files import RemoteFiles
@@ -93,7 +93,12 @@ def apply_job(
         watched = None if whole else join(plan, Survey({}), lab, say)
         return Applied(plan, went=False, failed=planned.failed, watched=watched)
     run = run or begin("apply", plan, Path(planned.compiled.loaded.path))
-    matrix = checked(planned, lab, say, run) if preflight else None
+    try:
+        matrix = checked(planned, lab, say, run) if preflight else None
+    except Locked as error:
+        failed = {**planned.failed, error.host: error}
+        run.end("failed", failed)
+        return Applied(plan, went=False, failed=failed)
     if matrix and not matrix.ok:
         run.end("failed", planned.failed)
         return Applied(plan, went=False, failed=planned.failed, preflight=matrix)
@@ -306,6 +311,9 @@ class _Records:
             hosts = tuple(one for one in self.after.hosts if one.host.name not in gone)
             write_record(self.inventory, replace(self.after, hosts=hosts))
             remember_only(self.inventory, self.after.job, self.contents)
+        elif read_record(self.inventory, self.after.job) != self.after:
+            # Another apply has come between, and it is the one that knows.
+            return
         elif self.before is None:
             forget_record(self.inventory, self.after.job)
         else:

@@ -12,23 +12,28 @@ from rlxdeploy.edge.holders import holders_of
 from rlxdeploy.edge.pool import Pool
 from rlxdeploy.edge.preflight import PreflightLimits, Tell, preflighting
 from rlxdeploy.edge.record import read_record
+from rlxdeploy.errors import Locked
 from rlxdeploy.model.outcome import Outcomes
 from rlxdeploy.model.preflight import How, Matrix, Posted, Preflight, Trial
 from rlxdeploy.model.survey import PortHolder
 from rlxdeploy.model.targets import Enquiry
 from rlxdeploy.model.vocabulary import Become
-from rlxdeploy.plan.matrix import calls, judged, taken
+from rlxdeploy.plan.matrix import calls, judged, rivals, taken
 from rlxdeploy.plan.preflight import preflight
 
 STAGE = "preflight"
 _ASKING_S = 30.0
+# A preflight is over within seconds, and its apply has the lock then.
+_RIVAL_S = 20.0
+_PAUSE_S = 0.3
+_AGAIN = "wait for it"
 
 
 def checked(planned: Planned, lab: Lab, say: Say, run: Run) -> Matrix:
     """Try the links that *planned* calls for, and write down how long that took.
 
     Nothing is changed on any host; a host that cannot be asked proves nothing, and is left to the
-    stage that comes next.  Raises RecordError.
+    stage that comes next.  Raises RecordError, and Locked where another apply does so now.
     """
     loaded = planned.compiled.loaded
     record = read_record(Path(loaded.path), loaded.job)
@@ -39,23 +44,48 @@ def checked(planned: Planned, lab: Lab, say: Say, run: Run) -> Matrix:
         return judged(wanted, {}, {}, {}, 0.0)
     run.stage(STAGE, links=len(wanted.links))
     began = time.monotonic()
-    matrix = _tried(wanted, planned, lab, say)
+    matrix = _tried(wanted, planned, lab, say, f"{planned.plan.job}: {run.by}")
     seconds = round(time.monotonic() - began, 3)
     how = "ok" if matrix.ok else "failed"
     run.stage(f"{STAGE} {how}", seconds=seconds, answered=matrix.count(How.ANSWERED))
     return matrix
 
 
-def _tried(wanted: Preflight, planned: Planned, lab: Lab, say: Say) -> Matrix:
+def _tried(wanted: Preflight, planned: Planned, lab: Lab, say: Say, whose: str) -> Matrix:
+    """Try the links, again where another preflight is in the way of it; raises Locked.
+
+    Of two that begin at once each may get some of the ports: the one that has the lowest rank's
+    tries again, and the one that has not gives way.
+    """
+    until = time.monotonic() + _RIVAL_S
+    while True:
+        matrix, others = _tried_once(wanted, planned, lab, say, whose)
+        if not others or time.monotonic() >= until:
+            return matrix
+        name, holder = others.get(_first(wanted), ("", None))
+        if holder is not None:
+            raise Locked(name, STAGE, f"another apply is trying the links: {holder}", _AGAIN)
+        time.sleep(_PAUSE_S)
+
+
+def _first(wanted: Preflight) -> int:
+    return min(post.rank for trial in wanted.trials.values() for post in trial.posts)
+
+
+def _tried_once(
+    wanted: Preflight, planned: Planned, lab: Lab, say: Say, whose: str
+) -> tuple[Matrix, Mapping[int, tuple[str, PortHolder | None]]]:
+    """Return what came of it, and in which ranks' places another preflight listens."""
     began = time.monotonic()
-    limits = PreflightLimits(at_once=lab.forks, opening=lab.limits.opening)
+    limits = PreflightLimits(at_once=lab.forks, opening=lab.limits.opening, whose=whose)
     tell = _telling(wanted, say)
     with preflighting(wanted.trials, lab.open_session, limits, lab.stop, tell) as hosts:
         posted = _posted(hosts.listen())
         answers = hosts.call(calls(wanted, posted))
     seconds = time.monotonic() - began
     holders = _asked(wanted, taken(wanted, posted), planned, lab)
-    return judged(wanted, posted, answers, holders, seconds)
+    matrix = judged(wanted, posted, answers, holders, seconds)
+    return matrix, rivals(wanted, posted, holders)
 
 
 def _posted(outcomes: Outcomes[Posted]) -> Mapping[str, Posted]:

@@ -31,18 +31,22 @@ class HostState:
 
 @dataclass(slots=True)
 class Run:
-    """The run of *verb* over *plan*; *hosts* have the last word of each touched host."""
+    """The run of *verb* over *plan*; *hosts* have the last word of each touched host.
+
+    *by* says who does what, from where.
+    """
 
     verb: str
     plan: Plan
     inventory: Path
     journal: Journal
     hosts: dict[str, str] = field(default_factory=dict)
+    by: str = ""
 
     @classmethod
     def begin(cls, verb: str, plan: Plan, inventory: Path, by: str) -> Self:
         """Open the journal beside *inventory* and write down what is to be done."""
-        run = cls(verb, plan, inventory, open_journal(inventory, plan.job))
+        run = cls(verb, plan, inventory, open_journal(inventory, plan.job), by=by)
         run.hosts = {name: "planned" for name, part in plan.hosts.items() if not part.empty}
         run.journal.write(
             "begin", verb=verb, by=by, job=plan.job, release=plan.release, hosts=[*run.hosts]

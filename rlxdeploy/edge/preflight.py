@@ -21,6 +21,7 @@ from rlxdeploy.edge.session import OpenSession, Session, SessionLost, framed
 from rlxdeploy.errors import HostError
 from rlxdeploy.model.outcome import Outcomes
 from rlxdeploy.model.preflight import Found, How, Link, Posted, Trial
+from rlxdeploy.model.survey import PREFLIGHT
 
 DOING = "preflight"
 _BARE = "it has no python3, so nobody listens or dials there"
@@ -34,7 +35,7 @@ for one in {pythons}; do
   if command -v "$one" >/dev/null 2>&1; then python=$one; break; fi
 done
 [ -n "$python" ] || {{ printf '\\n%s bare\\n' {marker}; exit 0; }}
-printf %s {program} | "$python" -I -
+printf %s {program} | "$python" -I - {sign}
 """
 
 # Hears of each host and how far it has come; called from several threads.
@@ -43,7 +44,7 @@ Tell = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class PreflightLimits:
-    """Seconds, and how many hosts at once."""
+    """Seconds, how many hosts at once, and whose the listeners are, as their processes show."""
 
     at_once: int = 32
     # To open a session where there is none yet; `[ssh] connect_timeout`.
@@ -56,6 +57,7 @@ class PreflightLimits:
     answer: float = 5.0
     # What is left of the deadlines once all are added up, for answers that are on their way.
     transit: float = 3.0
+    whose: str = ""
 
     @property
     def calling(self) -> float:
@@ -216,6 +218,7 @@ class _Talk:
             pythons=shlex.join(pythons),
             program=shlex.quote(_PROBE.read_text(encoding="utf-8")),
             marker=self.marker,
+            sign=shlex.join((PREFLIGHT, *self.limits.whose.split())),
         )
         orders = {
             "marker": self.marker,

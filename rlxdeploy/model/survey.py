@@ -15,6 +15,8 @@ from rlxdeploy.model.stray import Stray
 
 FORMAT_VERSION = 1
 _OTHERWISE = "write another port"
+# A word of the command line by which a preflight's listener is known.
+PREFLIGHT = "rlxdeploy-preflight"
 _DOING = "survey"
 
 
@@ -153,6 +155,16 @@ class PortHolder:
             return self.port == port
         meet = both[0] == both[1] or any(one.is_unspecified for one in both)
         return meet and self.port == port
+
+    @property
+    def tries_links(self) -> bool:
+        """Whether it listens for the preflight of an apply, and so is gone in seconds."""
+        return PREFLIGHT in self.command.split()
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether it is no rank of this job, and will not be gone by itself."""
+        return self.rank is None and not self.tries_links
 
     @property
     def remedy(self) -> str:

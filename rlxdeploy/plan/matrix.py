@@ -36,6 +36,24 @@ def taken(wanted: Preflight, posted: Mapping[str, Posted]) -> Mapping[str, tuple
     return {name: tuple(ports) for name, ports in found.items()}
 
 
+def rivals(
+    wanted: Preflight,
+    posted: Mapping[str, Posted],
+    holders: Mapping[str, tuple[PortHolder, ...]],
+) -> Mapping[int, tuple[str, PortHolder | None]]:
+    """Return the ranks in whose places another preflight listens: host, and holder if still there.
+
+    Nobody where anything else is in the way too.
+    """
+    found: dict[int, tuple[str, PortHolder | None]] = {}
+    for name, post, failure in _failures(wanted, posted):
+        there = [one for one in holders.get(name, ()) if one.blocks(post.at.address, post.at.port)]
+        if failure.how is not How.TAKEN or not all(one.tries_links for one in there):
+            return {}
+        found[post.rank] = name, next(iter(there), None)
+    return found
+
+
 def judged(
     wanted: Preflight,
     posted: Mapping[str, Posted],

@@ -116,6 +116,6 @@ def _check_wire(stand: Stand, endpoint: Endpoint, report: Report) -> None:
 def _check_free(stand: Stand, endpoint: Endpoint, report: Report) -> None:
     own = stand.entry.node.bind or endpoint.address
     for holder in stand.facts.holders if stand.facts else ():
-        if holder.rank is None and holder.blocks(own, endpoint.port):
+        if holder.is_stranger and holder.blocks(own, endpoint.port):
             what = f"{own} port {holder.port} on {stand.machine} is held by {holder}"
             report.error(_port_key(stand), f"rank {stand.rank}: {what}", holder.remedy)

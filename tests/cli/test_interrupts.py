@@ -1,10 +1,12 @@
 """Signals and strangers in the middle of an apply."""
 
+import json
 import signal
 import subprocess
 
 import pytest
 
+from rlxdeploy.app.circumstances import whoami
 from tests.cli.desk import PATIENCE_S, Desk, until
 
 # It never says that it is ready, so that the join is waited for until its deadline.
@@ -85,19 +87,30 @@ def test_a_group_that_has_not_joined_is_no_success_of_an_apply(desk: Desk) -> No
     assert document["rolled_back"] is False
 
 
-def test_two_applies_do_not_meet(desk: Desk) -> None:
-    """While one holds the lock the other is told who, and changes nothing."""
-    process = joining(desk)
+def test_of_two_applies_at_once_one_wins(desk: Desk) -> None:
+    """Begun at the same moment: the other one leaves with 5, says who has it, and changes nothing.
+
+    Whichever comes first to the ports or the lock has them, and waits for its ranks meanwhile.
+    """
+    desk.pair(job=NEVER)
+    both = [desk.start("apply", "--yes", "--json") for _ in range(2)]
+    until(lambda: any(one.poll() is not None for one in both), PATIENCE_S)
+    winner, loser = sorted(both, key=lambda one: one.poll() is not None)
+    out, err = loser.communicate(timeout=PATIENCE_S)
+
+    assert loser.returncode == 5, out + err
+    assert f"apply by {whoami()}@" in json.loads(out)["hosts"]["local"]["why"]
+    assert "Nothing was changed on any host." in err
+    until(lambda: len(desk.pids()) == 2 and all(desk.pids().values()), PATIENCE_S)
+    pids = desk.pids()
+
     inventory = desk.lab / "inventory.toml"
     inventory.write_text(inventory.read_text() + 'env = { MORE = "1" }\n')
     releases = set((desk.data / "rlx/demo/releases").iterdir())
-
-    second = desk.run("apply", "--yes")
-
-    assert second.code == 5
-    assert "held by apply by" in second.err
+    late = desk.run("apply", "--yes")
+    assert (late.code, "held by apply by" in late.err) == (5, True)
     assert set((desk.data / "rlx/demo/releases").iterdir()) == releases
-    assert process.poll() is None
+    assert (winner.poll(), desk.pids()) == (None, pids)
 
 
 def test_a_join_that_takes_too_long_names_who_was_missing(desk: Desk) -> None:

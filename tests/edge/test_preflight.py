@@ -210,11 +210,13 @@ def program(folder: Path, name: str, text: str) -> str:
     return str(path)
 
 
-def test_a_host_without_python_is_bare(address: str) -> None:
+def test_a_host_without_python_is_bare(address: str, tmp_path: Path) -> None:
     """Neither the job's interpreter nor python3 is there: nothing is proven, nothing fails."""
+    # Every host has it: long scripts come by it.
+    program(tmp_path, "dd", 'exec /bin/dd "$@"')
     (post,) = posts(address, 0)
     lacking = {"a": Trial(Host("a"), "/nowhere/python3", (post,))}
-    without = opener("/usr/bin/env", "-i", "PATH=/nowhere", "/bin/sh")
+    without = opener("/usr/bin/env", "-i", f"PATH={tmp_path}", "/bin/sh")
     posted, found = held(lacking, {}, without)
 
     assert posted == {"a": Posted(bare="it has no python3, so nobody listens or dials there")}

@@ -9,9 +9,9 @@ from rlxdeploy.model.plan import Plan
 from rlxdeploy.model.preflight import Found, How, Link, Posted, Preflight
 from rlxdeploy.model.record import Record
 from rlxdeploy.model.resolution import Resolution
-from rlxdeploy.model.survey import PortHolder, RankSeen, Survey
+from rlxdeploy.model.survey import PREFLIGHT, PortHolder, RankSeen, Survey
 from rlxdeploy.plan.make import make_plan
-from rlxdeploy.plan.matrix import calls, judged, taken
+from rlxdeploy.plan.matrix import calls, judged, rivals, taken
 from rlxdeploy.plan.matrix_text import matrix_lines
 from rlxdeploy.plan.preflight import EVERY_LINK, preflight
 from rlxdeploy.plan.text import plan_lines
@@ -222,6 +222,26 @@ def test_what_is_known_without_dialling_is_not_dialled() -> None:
     (blocked,) = matrix.blocked
     assert (blocked.host, str(blocked.at)) == ("a", "10.0.0.1:29501")
     assert blocked.found.detail == "by pid 812 (nc -l) of unit old.service"
+
+
+TAKEN = Found(How.TAKEN, "Address already in use")
+RIVAL = PortHolder("10.0.0.1", 29501, 7, f"python3 -I - {PREFLIGHT} t: apply by ann@desk")
+RIVALS: Mapping[str, tuple[dict[int, Found], tuple[PortHolder, ...], dict[int, object]]] = {
+    "another preflight": ({1: TAKEN}, (RIVAL,), {1: ("a", RIVAL)}),
+    "one that has ended meanwhile": ({1: TAKEN}, (), {1: ("a", None)}),
+    "a stranger": ({1: TAKEN}, (replace(RIVAL, command="nc -l"),), {}),
+    "a stranger too": ({0: TAKEN, 1: TAKEN}, (RIVAL, replace(RIVAL, port=29500, command="nc")), {}),
+    "a port that cannot be had": ({0: Found(How.DEAF), 1: TAKEN}, (RIVAL,), {}),
+    "nobody": ({}, (), {}),
+}
+
+
+@pytest.mark.parametrize(("failures", "holders", "found"), RIVALS.values(), ids=RIVALS)
+def test_another_preflight_is_told_from_a_stranger(
+    failures: dict[int, Found], holders: tuple[PortHolder, ...], found: dict[int, object]
+) -> None:
+    """It is gone in seconds, so that to try again is of use; beside a stranger it is not."""
+    assert rivals(wanted(), {"a": Posted(failures)}, {"a": holders}) == found
 
 
 def test_a_host_without_python_is_neither_green_nor_red() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rlxdeploy.errors import Severity
 from rlxdeploy.model.checkup import Checkup
-from rlxdeploy.model.survey import Device, HostFacts, PortHolder, Survey
+from rlxdeploy.model.survey import PREFLIGHT, Device, HostFacts, PortHolder, Survey
 from rlxdeploy.resolve.checkup.examine import examine
 from rlxdeploy.resolve.checkup.patient import Asked
 from tests.resolve.lab import HOSTS, load, machine, survey, three
@@ -37,8 +37,10 @@ def with_room(folder: str, free: int) -> HostFacts:
     return replace(facts, hardware=replace(facts.hardware, disk_free=room))
 
 
-def held(address: str, port: int, rank: int | None = None) -> HostFacts:
-    holder = PortHolder(address, port, 7, "python3 old.py", "old.service", rank)
+def held(
+    address: str, port: int, rank: int | None = None, command: str = "python3 old.py"
+) -> HostFacts:
+    holder = PortHolder(address, port, 7, command, "old.service", rank)
     return replace(host(), holders=(holder,))
 
 
@@ -199,6 +201,11 @@ CASES: dict[str, tuple[str, HostFacts, list[str]]] = {
         ["warning a port: port 29400 (10.0.0.1) is held by pid 7"],
     ),
     "our own rank on its port": (ONE, held(ANY, 29500, rank=0), []),
+    "a preflight on the rank's port": (
+        ONE,
+        held(ANY, 29500, command=f"python3 -I - {PREFLIGHT} t: apply"),
+        [],
+    ),
     "a stranger on another port": (ONE, held(ANY, 29501), []),
     "a broken card, and nothing else written": (
         ONE,

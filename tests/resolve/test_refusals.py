@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rlxdeploy.errors import CompileError, Severity
-from rlxdeploy.model.survey import Device, HostFacts, PortHolder
+from rlxdeploy.model.survey import PREFLIGHT, Device, HostFacts, PortHolder
 from tests.resolve.lab import CONTROLLER, GIB, HOSTS, machine, settle, three
 
 
@@ -127,10 +127,11 @@ def test_all_errors_come_together() -> None:
 
 
 def test_our_own_rank_on_the_port_is_no_stranger() -> None:
-    """A second apply finds the group's ports held by the group itself."""
-    facts = replace(machine(), holders=(replace(HOLDER, rank=0),))
+    """A second apply finds the group's ports held by the group itself, or by a preflight."""
+    for own in (replace(HOLDER, rank=0), replace(HOLDER, command=f"python3 -I - {PREFLIGHT} t")):
+        facts = replace(machine(), holders=(own,))
 
-    assert settle("[[node]]\n", facts).world == 1
+        assert settle("[[node]]\n", facts).world == 1
 
 
 STRICT = '[job]\nhardening = "strict"\n[[node]]\n'

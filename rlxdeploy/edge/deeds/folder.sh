@@ -4,7 +4,8 @@ make_folder() { # path: with its parents; what is new is noted, to be removed by
   [ -d "$1" ] && return 0
   up=${1%/*}
   make_folder "${up:-/}" || return
-  mkdir "$1" || return
+  # Another apply may make it at the same moment; then that one has it noted.
+  mkdir "$1" || { [ -d "$1" ]; return; }
   [ "$launch" != systemd ] || chmod 755 "$1"
   # Until the list's own folder is there, its parents wait for it.
   waiting="$waiting$1

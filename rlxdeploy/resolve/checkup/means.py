@@ -51,7 +51,7 @@ def ports(one: Patient) -> Iterator[Ailment]:
     every = own_addresses(one.facts.network)
     bound = [str(address) for address in every if one.alone or not address.is_loopback]
     for holder in one.facts.holders:
-        if holder.rank is not None or not any(holder.blocks(to, holder.port) for to in bound):
+        if not holder.is_stranger or not any(holder.blocks(to, holder.port) for to in bound):
             continue
         what = f"port {holder.port} ({holder.address}) is held by {holder}"
         if holder.port in own:
