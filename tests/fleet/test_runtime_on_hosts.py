@@ -1,4 +1,4 @@
-"""The runtime's own tests, on the oldest and on the newest Python and numpy a host may have.
+"""The runtime's own tests and examples, on the oldest and the newest Python and numpy a host has.
 
 `make hosts-runtime` runs all of them there; among the other tests are those that depend most on
 either: what goes over the wire, and what numpy makes of it.
@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import rlxdeploy
+from tests import examples
+from tests.fleet.desk import Desk
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.spec import HostSpec
@@ -27,8 +29,9 @@ VERSIONS = "import platform as p, numpy as n; print(p.python_version() + ', nump
 # Bytes of both wires, and all collectives in memory on the one and over TCP on the other.
 CORE = (
     *("tests/runtime/test_frame.py", "tests/runtime/native/test_header.py"),
-    *("tests/runtime/test_conformance.py", "tests/runtime/test_golden.py"),
-    *("-k", "not conformance or memory-mesh-3 or native-star-3"),
+    *("tests/runtime/test_conformance.py", "tests/runtime/test_collectives.py"),
+    *("tests/runtime/test_golden.py", "-k"),
+    "not conformance and not test_collectives or memory-mesh-3 or native-star-3",
 )
 CORE_S, WHOLE_S = 120.0, 1800.0
 
@@ -79,6 +82,41 @@ def test_the_wires_and_the_arithmetic_hold_on_the_oldest_and_newest_host(
 ) -> None:
     """Golden bytes and conformance pass under Python 3.9, numpy 1.19 and under 3.13, numpy 2."""
     passed_on(oldest_and_newest, *CORE, seconds=CORE_S)
+
+
+def applied(fleet: Fleet, hosts: list[Host], name: str) -> Desk:
+    """Run an example with two ranks a host, as its README says; see what it finds out."""
+    desk = Desk(fleet, name)
+    shutil.copytree(examples.FOLDER / name, desk.folder, dirs_exist_ok=True)
+    inventory = desk.folder / "inventory.toml"
+    head, _, _ = inventory.read_text().partition("[[node]]")
+    nodes = [f'[[node]]\nssh = "{host.name}"\nslots = 2\n' for host in hosts]
+    inventory.write_text(head.replace('launch = "process"\n', "") + "\n".join(nodes))
+
+    said = desk.run("apply", "--yes").stdout
+    assert said.count("  systemd  ") == 2 * len(hosts)
+    finished = desk.json("wait", "--finished")
+    said = desk.run("logs").stdout
+    assert [rank["exit_status"] for rank in finished["ranks"]] == [0] * 2 * len(hosts), said
+    examples.DEMANDS[name](said, 2 * len(hosts))
+    return desk
+
+
+def test_a_program_that_has_finished_is_left_to_rest(
+    fleet: Fleet, oldest_and_newest: list[Host]
+) -> None:
+    """Data-parallel SGD ends with the same bits on both; a second apply starts nothing."""
+    desk = applied(fleet, oldest_and_newest, "sgd")
+    assert desk.json("apply", "--yes")["changed"] is False
+    desk.run("destroy", "--yes")
+
+
+@pytest.mark.parametrize("name", [name for name in examples.DEMANDS if name != "sgd"])
+def test_an_example_finds_out_on_hosts_what_it_does_at_home(
+    fleet: Fleet, oldest_and_newest: list[Host], name: str
+) -> None:
+    """A straggler is left out of its rounds alone, and a pipeline computes the whole network."""
+    applied(fleet, oldest_and_newest, name).run("destroy", "--yes")
 
 
 @pytest.mark.soak

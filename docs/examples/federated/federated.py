@@ -33,7 +33,8 @@ def main() -> None:
                 time.sleep(LATE_S)
             turnout = group.federated_average(weights, DEADLINE_S)
             if group.is_leader:
-                print(f"round {number}: {turnout.present} took part, late {turnout.left_out}")
+                part = f"{turnout.present} took part, late {turnout.left_out}"
+                print(f"round {number}: {part}", flush=True)
 
         shown = " ".join(f"{weight:.2f}" for weight in weights)
         print(f"weights {shown}", flush=True)
