@@ -1,4 +1,4 @@
-"""The captured exchanges in golden.json, as values."""
+"""The exchanges in golden.json, which were captured, and derived.json, worked out, as values."""
 
 import json
 from pathlib import Path
@@ -36,8 +36,24 @@ def _vector(each: Dict[str, Any]) -> Vector:
     )
 
 
-_CAPTURED = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
-VECTORS = {each["name"]: _vector(each) for each in _CAPTURED["vectors"]}
+def _read(name: str) -> Dict[str, Any]:
+    read: Dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return read
+
+
+def _vectors(read: Dict[str, Any]) -> Dict[str, Vector]:
+    return {each["name"]: _vector(each) for each in read["vectors"]}
+
+
+_CAPTURED = _read("golden.json")
+VECTORS = _vectors(_CAPTURED)
+DERIVED = _vectors(_read("derived.json"))
 PLAYABLE = {name: vector for name, vector in VECTORS.items() if vector.ranks}
 FRAMES = sorted({data for vector in VECTORS.values() for _, _, data in vector.frames})
 DATAGRAMS: Dict[str, str] = _CAPTURED["udp"]
+# What a rank of a topology says first, to whomever it dials.
+GREETINGS = {
+    (vector.topology, source): said
+    for vector in (VECTORS["hello"], VECTORS["hello_star"])
+    for source, _, said in vector.frames
+}

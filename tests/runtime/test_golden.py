@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 import numpy as np
 import pytest
 
 from rlxdeploy.runtime.algorithm.fold import ReduceKind
+from rlxdeploy.runtime.errors import WireError
 from rlxdeploy.runtime.group import ProcessGroup
-from rlxdeploy.runtime.node import Node
-from rlxdeploy.runtime.roster import awaits, dials
-from rlxdeploy.runtime.wire.frame import Frame, Kind, encode, hello
-from tests.runtime.cluster import PATIENCE_S, dial, environment, fresh_host, peers_on
-from tests.runtime.golden import PLAYABLE, VECTORS, Vector
+from rlxdeploy.runtime.wire.frame import Frame, Kind, encode
+from tests.runtime.golden import DERIVED, PLAYABLE, VECTORS, Vector
+from tests.runtime.scripted import MANNERS, Manner, play
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-T = TypeVar("T")
 DTYPES = {"f64": "<f8", "f16": "<f2", "bf16": "<u2", "i8": "i1", "u8": "u1"}
 
 
@@ -73,6 +68,10 @@ def reduce(group: ProcessGroup, op: Dict[str, Any]) -> bytes:
     return group.reduce(array_of(op), op["root"], ReduceKind(op["kind"])).tobytes()
 
 
+def reduce_scatter(group: ProcessGroup, op: Dict[str, Any]) -> bytes:
+    return group.reduce_scatter(array_of(op), ReduceKind(op["kind"])).tobytes()
+
+
 def all_to_all(group: ProcessGroup, op: Dict[str, Any]) -> bytes:
     return group.all_to_all(array_of(op).reshape(group.world, -1)).tobytes()
 
@@ -100,116 +99,16 @@ DEEDS: Dict[str, Deed] = {
     deed.__name__: deed
     for deed in (
         *(barrier, send, recv, put, get, all_reduce_f32, all_reduce_typed, all_gather, broadcast),
-        *(reduce, all_to_all, all_to_all_v, ppermute, federated_average),
+        *(reduce, reduce_scatter, all_to_all, all_to_all_v, ppermute, federated_average),
     )
 }
 
 
-class Script:
-    """The other ranks of a vector: raw sockets that say what was captured."""
-
-    def __init__(self, vector: Vector, ours: int) -> None:
-        self.vector, self.ours, self.star = vector, ours, vector.topology == "star"
-        self.peers = peers_on(fresh_host(), vector.world)
-        self.links: Dict[int, socket.socket] = {}
-        self._listeners = {
-            rank: socket.create_server(self._address(rank))
-            for rank in dials(ours, vector.world, star=self.star)
-        }
-
-    def _address(self, rank: int) -> Tuple[str, int]:
-        host, _, port = self.peers[rank].rpartition(":")
-        return host, int(port)
-
-    def connect(self) -> None:
-        """Connect to our rank or let it connect, HELLO said or heard."""
-        for rank in awaits(self.ours, self.vector.world, star=self.star):
-            self.links[rank] = dial(*self._address(self.ours))
-            self.links[rank].sendall(hello(rank))
-        for rank, listener in self._listeners.items():
-            listener.settimeout(PATIENCE_S)
-            self.links[rank], _ = listener.accept()
-            listener.close()
-            self.links[rank].settimeout(PATIENCE_S)
-            assert exactly(self.links[rank], 13) == hello(self.ours)
-        for link in self.links.values():
-            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def play(self, manner: Manner) -> None:
-        """Say all that was captured and see that our rank does; in turn, or all at once."""
-        if self.vector.in_turn:
-            for source, to, frame in self.vector.frames:
-                if source == self.ours:
-                    assert exactly(self.links[to], len(frame)) == frame
-                else:
-                    say(self.links[source], frame, manner.piece)
-        for other, link in self.links.items():
-            if not self.vector.in_turn:
-                say(link, self.vector.stream(other, self.ours), manner.piece)
-            link.sendall(manner.trailing(other))
-        for other, link in self.links.items():
-            if not self.vector.in_turn:
-                expected = self.vector.stream(self.ours, other)
-                assert exactly(link, len(expected)) == expected
-
-    def see_the_end(self) -> None:
-        """See that our rank says nothing more and closes."""
-        for link in self.links.values():
-            # A reset: it closed while something that it had no use for was under way to it.
-            with link, contextlib.suppress(ConnectionResetError):
-                assert link.recv(1) == b""
-
-
-class Manner(NamedTuple):
-    """How a script speaks: *piece* bytes at a time, and perhaps more than was captured."""
-
-    piece: int
-    more: bool = False
-
-    def trailing(self, rank: int) -> bytes:
-        if not self.more:
-            return b""
-        return encode(Frame(Kind.SEND, rank, 77, b"for later")) + hello(rank)[:7]
-
-
-MANNERS = {"whole": Manner(1 << 20), "bytes": Manner(1), "trailing": Manner(1 << 20, more=True)}
-
-
-def say(sock: socket.socket, data: bytes, piece: int) -> None:
-    for at in range(0, len(data), piece):
-        sock.sendall(data[at : at + piece])
-
-
-def exactly(sock: socket.socket, count: int) -> bytes:
-    got = b""
-    while len(got) < count:
-        more = sock.recv(count - len(got))
-        assert more, f"closed after {got.hex()}"
-        got += more
-    return got
-
-
-def replay(vector: Vector, ours: int, manner: Manner, deed: Callable[[ProcessGroup], T]) -> T:
-    """Let our rank do *deed* among scripted peers; return what it returns."""
-    script = Script(vector, ours)
-    results: List[T] = []
-    more = {"RLX_DETERMINISTIC_REDUCE": "1"} if vector.deterministic else {}
-    node = Node.from_env(environment(ours, script.peers, vector.topology, HEAP_MB="1", **more))
-
-    def be_rank() -> None:
-        with node.timeout(PATIENCE_S).connect() as group:
-            results.append(deed(group))
-
-    rank = threading.Thread(target=be_rank)
-    rank.start()
-    script.connect()
-    script.play(manner)
-    rank.join(PATIENCE_S)
-    script.see_the_end()
-    return results[0]
-
-
-CASES = [(vector, rank) for vector in PLAYABLE.values() for rank in range(vector.world)]
+CASES = [
+    (vector, rank)
+    for vector in (*PLAYABLE.values(), *DERIVED.values())
+    for rank in range(vector.world)
+]
 
 
 @pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS)
@@ -217,39 +116,75 @@ CASES = [(vector, rank) for vector in PLAYABLE.values() for rank in range(vector
 def test_a_rank_of_ours_fits_in_at_every_position(
     vector: Vector, ours: int, manner: Manner
 ) -> None:
-    """It sends exactly the captured bytes, nothing more, and ends with the captured results."""
+    """It sends exactly the expected bytes, nothing more, and ends with the expected results."""
     ops = vector.ranks[ours]
-    results = replay(vector, ours, manner, lambda group: [DEEDS[op["op"]](group, op) for op in ops])
+    played = play(vector, ours, manner, lambda group: [DEEDS[op["op"]](group, op) for op in ops])
 
-    captured = [op.get("result") for op in ops]
-    assert [None if each is None else each.hex() for each in results] == captured
+    expected = [op.get("result") for op in ops]
+    assert [None if each is None else each.hex() for each in played.result] == expected
+
+
+def mirrored(frame: bytes) -> bytes:
+    """Return the frame that rank 1 - a sends in place of rank a's."""
+    return frame[:1] + bytes([1 - frame[1]]) + frame[2:]
+
+
+EDGES = VECTORS["getreq_edges"].frames
 
 
 @pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS)
-def test_gets_at_the_edges_are_answered_as_captured(manner: Manner) -> None:
-    """Too short a request is passed over, one past the heap gets an empty answer."""
-    vector = VECTORS["getreq_edges"]
-    last = encode(Frame(Kind.SEND, 0, 9, b""))
-    extended = vector._replace(frames=[*vector.frames, (0, 1, last)])
+@pytest.mark.parametrize("ours", [1, 0])
+def test_gets_at_the_edges_are_answered_as_captured(ours: int, manner: Manner) -> None:
+    """Too short a request is passed over, one past the heap gets an empty answer.
+
+    It was captured from rank 1; rank 0 answers alike.
+    """
+    asked = EDGES if ours else [(to, source, mirrored(data)) for source, to, data in EDGES]
+    last = (1 - ours, ours, encode(Frame(Kind.SEND, 1 - ours, 9, b"")))
+    extended = VECTORS["getreq_edges"]._replace(frames=[*asked, last])
 
     def serve(group: ProcessGroup) -> bytes:
-        group.put(1, 0, b"ABCD")
-        return group.recv_bytes(0, 9)
+        group.put(ours, 0, b"ABCD")
+        return group.recv_bytes(1 - ours, 9)
 
-    assert replay(extended, 1, manner, serve) == b""
+    assert play(extended, ours, manner, serve).result == b""
 
 
+@pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS)
+@pytest.mark.parametrize("ours", [0, 1])
+def test_gets_at_the_edges_are_asked_as_captured(ours: int, manner: Manner) -> None:
+    """Nothing at the end of a heap is nothing; past the end of the peer's, it is named.
+
+    Of the captured requests, those that ours can make; a heap of its own that is bigger lets it.
+    """
+    plain = encode(Frame(Kind.GETREQ, 0, 0, bytes(4) + b"\4" + bytes(3)))
+    told = [(0, 1, plain), EDGES[2], *EDGES[7:], *EDGES[3:5]]
+    if ours:
+        told = [(to, source, mirrored(data)) for source, to, data in told]
+    other = 1 - ours
+
+    def ask(group: ProcessGroup) -> List[bytes]:
+        found = [group.get(other, 0, 4), group.get(other, 1 << 20, 0)]
+        with pytest.raises(WireError, match=f"rank {other} .*no 4 bytes at offset 1048574"):
+            group.get(other, (1 << 20) - 2, 4)
+        return found
+
+    vector = VECTORS["getreq_edges"]._replace(frames=told)
+    assert play(vector, ours, manner, ask, heap_mib=2).result == [b"ABCD", b""]
+
+
+@pytest.mark.parametrize("ours", range(3))
 @pytest.mark.parametrize("name", ["hello", "hello_star"])
-def test_hello_is_said_by_whom_it_was_captured_from(name: str) -> None:
-    """Lower ranks dial higher ones in a mesh, workers dial rank 0 in a star, and say HELLO."""
-    vector = VECTORS[name]
-    said = [
-        (rank, to, hello(rank))
-        for rank in range(vector.world)
-        for to in dials(rank, vector.world, star=vector.topology == "star")
-    ]
+def test_a_rank_of_ours_greets_whom_and_as_was_captured(name: str, ours: int) -> None:
+    """Lower ranks dial higher ones in a mesh, workers rank 0 in a star.
 
-    assert sorted(said) == sorted(vector.frames)
+    What comes out of their sockets is compared, and nothing comes from who is dialled.
+    """
+    vector = VECTORS[name]
+    captured = {to: said for source, to, said in vector.frames if source == ours}
+    silent = vector._replace(frames=[])
+
+    assert play(silent, ours, MANNERS["whole"], lambda _group: None).heard == captured
 
 
 def test_every_captured_exchange_is_replayed() -> None:
