@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.lastwords import kept_logs
 from rlxdeploy.app.look import Known, look
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.logs import LogQuery, follow_log, read_log
@@ -141,8 +142,9 @@ def _check(known: Known, wanted: Wanted, found: Mapping[int, _Source]) -> None:
     if not found:
         if silent := [*_silent(known)]:
             raise ExceptionGroup("no rank is to be seen", silent)
-        what = f"no rank of {known.loaded.job} is deployed here; see: rlxdeploy status"
-        raise RlxDeployError(what)
+        job, kept = known.loaded.job, kept_logs(Path(known.loaded.path), known.loaded.job)
+        more = f"the last words of its ranks are in {kept}" if kept.is_dir() else "apply first"
+        raise RlxDeployError(f"no rank of {job} is deployed; {more}")
     if missing := [rank for rank in wanted.ranks if rank not in found]:
         raise UsageError(f"--rank: {named(missing)}: not deployed; there are {named(found)}")
     timeless = [rank for rank, one in found.items() if one.query.launch == Launch.PROCESS]

@@ -103,6 +103,9 @@ def test_a_command_that_dies_at_once_fails_the_first_apply(desk: Desk) -> None:
     assert f"error: rank 0 on local at {desk.host}:29500: ended with exit 9" in done.err
     assert "  | first\n  | cannot go on\n" in done.err
     assert "the hosts are as they were" in done.err
+    folder = desk.lab / ".rlxdeploy/demo.logs"
+    assert f"the last words of its ranks are in {folder}" in desk.run("logs").err
+    assert "cannot go on\n" in (folder / "rank-0.log").read_text()
     assert desk.left() == []
     assert not (desk.data / "rlx").exists()
 
