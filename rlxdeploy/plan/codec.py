@@ -25,6 +25,9 @@ _AGAIN = "make the plan again with this rlxdeploy"
 # What all parts of a plan have in common.
 _WHOLE = ("job", "world", "topology", "generation", "plan", "release", "deployment")
 
+# What a host's facts decide of a rank.
+_OF_A_RANK = ("node", "host", "device", "address", "launch", "layers")
+
 # Steps of which a host may have several.
 _SEVERAL = (StoreFile, StopRanks, InstallFile, RemoveFile)
 
@@ -77,6 +80,7 @@ def moved(saved: Plan, fresh: Plan) -> tuple[str, ...]:
         was, now = getattr(saved, what), getattr(fresh, what)
         if was != now:
             found.append(f"{what}: {was} when it was saved, {now} now")
+    found += _moved_ranks(saved, fresh)
     for name in sorted({*saved.hosts, *fresh.hosts}):
         before, after = saved.hosts.get(name), fresh.hosts.get(name)
         if before is None or after is None:
@@ -85,6 +89,18 @@ def moved(saved: Plan, fresh: Plan) -> tuple[str, ...]:
             lines = _moved(_deeds(before), _deeds(after)) or [*_touched(before, after)]
             found += [f"{name}: {line}" for line in lines]
     return (*found, *_drifted(saved, fresh))
+
+
+def _moved_ranks(saved: Plan, fresh: Plan) -> Iterator[str]:
+    """Yield what the hosts' facts now make of a rank that both plans have."""
+    now = {row.rank: row for row in fresh.ranks}
+    for row in saved.ranks:
+        other = now.get(row.rank, row)
+        for what in _OF_A_RANK:
+            was, will = getattr(row, what), getattr(other, what)
+            if was != will:
+                told = f"{was or 'none'} when it was saved, {will or 'none'} now"
+                yield f"rank {row.rank}: {what}: {told}"
 
 
 def _moved_secrets(saved: Plan, fresh: Plan) -> Iterator[str]:

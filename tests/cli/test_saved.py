@@ -80,6 +80,25 @@ def test_a_saved_plan_is_stale_once_what_it_rests_on_has_moved(desk: Desk) -> No
         assert desk.files() == before, what
 
 
+def test_a_saved_plan_is_stale_once_a_fact_has_moved(desk: Desk) -> None:
+    """The program lies elsewhere on the host now: exit 6 names the files that would say so."""
+    before, now = desk.folder / "before", desk.folder / "now"
+    for folder in (before, now):
+        folder.mkdir()
+    (before / "worker").write_text("#!/bin/sh\nexec sleep 600\n")
+    (before / "worker").chmod(0o755)
+    desk.environ["PATH"] = f"{before}:{now}:{desk.environ['PATH']}"
+    desk.pair(job='command = ["worker"]')
+    saved(desk)
+    (before / "worker").rename(now / "worker")
+    refused = desk.run("apply", "plan.json", "--yes", "--json")
+
+    assert (refused.code, refused.document["error"]["exit"]) == (STALE, STALE)
+    told = "\n".join(refused.document["error"]["moved"])
+    assert "it differs in process/0.json, process/1.json" in told
+    assert not (desk.data / "rlx").exists()
+
+
 def test_a_saved_plan_is_stale_once_it_has_been_carried_out(desk: Desk) -> None:
     """The second `apply PLAN` finds that its steps are no longer called for."""
     desk.pair()

@@ -115,6 +115,21 @@ def test_what_has_moved_is_named_by_its_field_or_file(
     assert sum("release: " in one for one in lines) == (saved.release != fresh.release)
 
 
+def test_a_fact_that_has_moved_is_named_with_its_rank() -> None:
+    """Another device, another address: what was saved and what the host says now."""
+    world = World()
+    saved, (one, *others) = first(world), world.resolution.seats
+    assert one.peer is not None
+    other = replace(one, devices=("cuda:0",), peer=replace(one.peer, address="10.0.0.9"))
+    resolution = replace(world.resolution, seats=(other, *others))
+    lines = moved(saved, make_plan(resolution, world.render, bare(world), ORDER))
+
+    assert lines == (
+        "rank 0: device: cpu when it was saved, cuda:0 now",
+        "rank 0: address: 10.0.0.1:29500 when it was saved, 10.0.0.9:29500 now",
+    )
+
+
 def test_a_plan_knows_what_was_done_by_hand_to_files_that_it_replaces() -> None:
     """The steps are the same; what they replace is not what the saved plan has shown."""
     world = World(launch="systemd")
