@@ -145,6 +145,20 @@ def test_nobody_confirms_and_a_joined_release_stays(lab: Lab) -> None:
     assert state(lab) == ("r2", True, False)
 
 
+def test_a_release_that_has_finished_stays_until_it_is_stopped(lab: Lab) -> None:
+    """The host takes a program that ended well for one that came up; a stop is no longer its end.
+
+    So an apply after the stop runs it again, and without a stop does not.
+    """
+    applied(lab, lab.files("r1", ("/bin/true",)), after_s=3)
+    until(lambda: not (lab.home / ".revert").exists())
+    finished = lab.record()
+    assert (state(lab)[0], finished["active"], finished["exit_status"]) == ("r1", "exited", 0)
+
+    lab.carry_out(lab.plan((), (StopRanks((0,)),)))
+    assert lab.record() == {**finished, "active": "inactive"}
+
+
 def test_a_controller_that_hangs_is_not_waited_for(lab: Lab) -> None:
     """The timer takes the lock from the very apply that it belongs to."""
     applied(lab, lab.files("r1"), confirmed)
