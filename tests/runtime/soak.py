@@ -1,4 +1,4 @@
-"""One rank of a soak: random collectives, each result checked, and what was kept at the end.
+"""One rank of a soak: random calls, each result checked, and what was kept at the end.
 
 `python -m tests.runtime.soak SEED CALLS MOST_BYTES`, with a rank's environment.  All ranks draw the
 same calls from SEED.  Numbers are so small that every dtype holds every sum.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import random
 import sys
 import time
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PERIOD = 13
-_DTYPES = ("<f2", "bf16", "<f4", "<f8", "i1", "u1")
+_FLOATS = ("<f2", "bf16", "<f4", "<f8")
+# What each wire reduces; any dtype is moved, so the narrow ones do for that.
+_DTYPES = {
+    "rlx": (*_FLOATS, "i1", "u1"),
+    "native": (*_FLOATS, "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8"),
+}
+# Longer than any call may take: who takes part in an average is no matter of chance here.
+_NO_HURRY_S = 600.0
 _PAGE = 4096
 
 
@@ -45,18 +53,23 @@ class Call(NamedTuple):
         """The bytes of an element."""
         return 2 if self.written else np.dtype(self.dtype).itemsize
 
+    def of(self, dtype: str) -> Call:
+        """Return the call with as many bytes of another dtype."""
+        other = self._replace(dtype=dtype)
+        return other._replace(size=self.size * self.unit // other.unit)
+
     @property
     def written(self) -> Optional[str]:
         return "bf16" if self.dtype == "bf16" else None
 
 
-def draw(chance: random.Random, world: int, most: int) -> Call:
+def draw(chance: random.Random, world: int, most: int, wire: str) -> Call:
     """Return a random call on up to *most* bytes, as likely from 1 to 2 as from half to all."""
-    dtype = chance.choice(_DTYPES)
+    dtype = chance.choice(_DTYPES[wire])
     unit = 2 if dtype == "bf16" else np.dtype(dtype).itemsize
     size = int(2 ** chance.uniform(0, np.log2(most))) if chance.random() < 0.95 else 0
-    kind = chance.choice([ReduceKind.SUM, ReduceKind.MAX, ReduceKind.MIN])
-    return Call(chance.choice(sorted(OPS)), size // unit, dtype, kind, chance.randrange(world))
+    op, kind = chance.choice(sorted(OPS)), chance.choice(list(ReduceKind))
+    return Call(op, size // unit, dtype, kind, chance.randrange(world))
 
 
 def numbers(call: Call, rank: int, size: Optional[int] = None) -> NDArray[Any]:
@@ -76,8 +89,11 @@ def repeated(call: Call, period: NDArray[Any], size: int) -> NDArray[Any]:
 def total(call: Call, world: int) -> NDArray[Any]:
     """Return the reduction of all ranks' numbers."""
     row = np.arange(_PERIOD)
-    whole = {
+    # Halves are exact in every float, and rounded up in every integer.
+    middle = (world - 1) / 2 if call.dtype in _FLOATS else world // 2
+    whole: NDArray[Any] = {
         ReduceKind.SUM: row * world + world * (world - 1) // 2,
+        ReduceKind.MEAN: row + middle,
         ReduceKind.MAX: row + world - 1,
         ReduceKind.MIN: row,
     }[call.kind]
@@ -117,7 +133,7 @@ def _typed(group: ProcessGroup, call: Call) -> None:
 
 
 def _exact(group: ProcessGroup, call: Call) -> None:
-    call = call._replace(dtype="<f4", size=call.size * call.unit // 4)
+    call = call.of("<f4")
     array = group.all_reduce(numbers(call, group.rank), call.kind, deterministic=True)
     same(call, array, total(call, group.world))
 
@@ -171,6 +187,29 @@ def _send(group: ProcessGroup, call: Call) -> None:
         same(call, back, array)
 
 
+def _average(group: ProcessGroup, call: Call) -> None:
+    """Average with nobody late; integers have no mean there."""
+    call = (call if call.dtype in _FLOATS else call.of("<f4"))._replace(kind=ReduceKind.MEAN)
+    array = numbers(call, group.rank)
+    turnout = group.federated_average(array, _NO_HURRY_S, dtype=call.written)
+    if turnout != (0 if group.rank else group.world, ()):
+        raise AssertionError(f"{call}: {turnout}")
+    same(call, array, total(call, group.world))
+
+
+def _put_and_get(group: ProcessGroup, call: Call) -> None:
+    """Let the root put into others' heaps and get it back, which they serve while they wait."""
+    array = numbers(call, group.rank)
+    if group.rank == call.root:
+        others = [0] if group.rank else range(1, group.world)
+        for rank in others:
+            group.put(rank, call.root, array)
+        for rank in others:
+            found = group.get(rank, call.root, array.nbytes)
+            same(call, np.frombuffer(found, array.dtype), array)
+    group.barrier()
+
+
 OPS: Dict[str, Callable[[ProcessGroup, Call], None]] = {
     "barrier": _barrier,
     "broadcast": _broadcast,
@@ -184,6 +223,8 @@ OPS: Dict[str, Callable[[ProcessGroup, Call], None]] = {
     "all_to_all_v": _all_to_all_v,
     "ppermute": _ppermute,
     "send": _send,
+    "federated_average": _average,
+    "put_and_get": _put_and_get,
 }
 
 
@@ -205,13 +246,14 @@ def main(seed: int, calls: int, most: int) -> None:
 
     Prints what grew since, and how many seconds the calls took.
     """
+    wire = os.environ["RLX_WIRE"]
     chance = random.Random(seed)  # noqa: S311 - a test's dice, and the same ones on every rank
     with Node.from_env().connect() as group:
         for op, dtype, root in product(sorted(OPS), ("<f8", "bf16"), (0, group.world - 1)):
             OPS[op](group, Call(op, most // 8, dtype, ReduceKind.SUM, root))
         before, start = held(), time.monotonic()
         for _ in range(calls):
-            call = draw(chance, group.world, most)
+            call = draw(chance, group.world, most, wire)
             OPS[call.op](group, call)
         seconds = time.monotonic() - start
         after = held()
