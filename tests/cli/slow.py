@@ -1,6 +1,7 @@
 """A stage of an apply that takes its time on the host, held up by a slow program."""
 
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -14,6 +15,9 @@ STAGES = {
     "go": ("touch", "*/releases/*"),
     "confirm": ("ls", "-1t*"),
 }
+# What a host does last of all, before it lets an apply end.
+LEAVING = "leaving"
+_HELD = {**STAGES, LEAVING: ("rmdir", "*/releases\\ *")}
 _SLOW = """\
 #!/bin/sh
 case "$*" in {when}) echo >{mark}; sleep 3 ;; esac
@@ -35,7 +39,7 @@ class Slow:
         return self.desk.folder / "begun"
 
     def __enter__(self) -> Self:
-        name, when = STAGES[self.stage]
+        name, when = _HELD[self.stage]
         folder = self.desk.folder / "slow"
         folder.mkdir()
         (folder / name).write_text(_SLOW.format(when=when, mark=self.mark, name=name))
@@ -53,3 +57,12 @@ class Slow:
         until(self.mark.exists, PATIENCE_S)
         assert process.poll() is None
         return process
+
+
+def slow_python(desk: Desk, mark: Path) -> str:
+    """Return the key of an interpreter that takes its time over a preflight, and says so."""
+    path = desk.folder / "python"
+    slow = f'[ "$1 $2" != "-I -" ] || {{ echo >{mark}; sleep 5; }}'
+    path.write_text(f'#!/bin/sh\n{slow}\nexec "{sys.executable}" "$@"\n')
+    path.chmod(0o755)
+    return f'python = "{path}"'

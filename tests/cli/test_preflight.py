@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from rlxdeploy.app.run import Run
 from rlxdeploy.app.say import nobody
 from rlxdeploy.model.preflight import How
 from tests.cli.desk import PATIENCE_S, Desk, until
+from tests.cli.slow import slow_python
 
 
 def stages(desk: Desk) -> list[dict[str, object]]:
@@ -70,25 +70,17 @@ def test_a_failed_preflight_is_exit_1_and_changes_nothing(desk: Desk) -> None:
     assert desk.files().keys() == before.keys()
 
 
-def slow_python(desk: Desk, mark: Path) -> str:
-    """Return an interpreter that takes its time over a program on stdin, and says so."""
-    path = desk.folder / "python"
-    slow = f'[ "$1 $2" != "-I -" ] || {{ echo >{mark}; sleep 5; }}'
-    path.write_text(f'#!/bin/sh\n{slow}\nexec "{sys.executable}" "$@"\n')
-    path.chmod(0o755)
-    return f'python = "{path}"'
-
-
-def test_an_interrupt_of_the_preflight_leaves_all_as_it_was(desk: Desk) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_in_the_preflight_leaves_all_as_it_was(desk: Desk, number: signal.Signals) -> None:
     """The host is told to be as it was, the way on is named, and nothing runs or listens."""
     mark = desk.folder / "begun"
     desk.pair(node=slow_python(desk, mark))
     process = desk.start("apply", "--yes")
     until(mark.exists)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=PATIENCE_S)
 
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + number, err
     assert "as it was" in err
     assert "to go on: rlxdeploy apply inventory.toml" in err
     assert stages(desk)[-1]["stage"] == "preflight"

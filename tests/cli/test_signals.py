@@ -6,12 +6,14 @@ import pty
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from tests.cli.desk import COMMAND, PATIENCE_S, Desk, until
-from tests.cli.slow import STAGES, Slow
+from tests.cli.slow import LEAVING, STAGES, Slow, slow_python
+from tests.cli.test_interrupts import joining
 
 
 def last_words(desk: Desk) -> dict[str, Any]:
@@ -56,23 +58,56 @@ def test_one_signal_ends_in_good_order(desk: Desk, stage: str, number: signal.Si
     comes_through(desk)
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_second_signal_ends_at_once(desk: Desk, stage: str) -> None:
+@contextmanager
+def held(desk: Desk, stage: str) -> Iterator[subprocess.Popen[str]]:
+    """Give an apply that is in the stage, and that takes its time over ending it."""
+    if stage == "preflight":
+        mark = desk.folder / "begun"
+        desk.pair(node=slow_python(desk, mark))
+        process = desk.start("apply", "--yes", "--json")
+        until(mark.exists, PATIENCE_S)
+        yield process
+    elif stage == "join":
+        with Slow(desk, LEAVING):
+            yield joining(desk, "--json")
+    else:
+        desk.pair()
+        with Slow(desk, stage) as slow:
+            yield slow.begun("--json")
+
+
+INT, TERM = signal.SIGINT, signal.SIGTERM
+TWICE = {
+    "survey": (INT, INT),
+    "preflight": (TERM, TERM),
+    "stage": (INT, TERM),
+    "go": (TERM, TERM),
+    "join": (TERM, INT),
+    "confirm": (INT, INT),
+}
+# No journal tells before a run or after its end; a preflight may end in good order first.
+SILENT = ("survey", "preflight", "confirm")
+
+
+@pytest.mark.parametrize(("stage", "first", "second"), [(one, *TWICE[one]) for one in TWICE])
+def test_the_second_signal_ends_at_once(
+    desk: Desk, stage: str, first: signal.Signals, second: signal.Signals
+) -> None:
     """The host is not waited for, the journal of a run is written all the same, JSON is whole."""
-    desk.pair()
-    with Slow(desk, stage) as slow:
-        process = slow.begun("--json")
-        process.send_signal(signal.SIGINT)
+    with held(desk, stage) as process:
+        process.send_signal(first)
         heard = process.stderr
         assert heard is not None
         until(lambda: "once more" in heard.readline())
-        process.send_signal(signal.SIGINT)
+        process.send_signal(second)
         out, _ = process.communicate(timeout=PATIENCE_S)
 
-    assert process.returncode == 130
-    assert json.loads(out)["error"]["exit"] == 130
-    if stage not in ("survey", "confirm"):
-        assert last_words(desk)["how"] == "interrupted twice"
+    assert process.returncode == 128 + second
+    assert json.loads(out)["error"]["exit"] == 128 + second
+    if stage not in SILENT:
+        how = "terminated" if second == TERM else "interrupted"
+        assert last_words(desk)["how"] == f"{how} twice"
+    desk.pair()
     comes_through(desk)
 
 
