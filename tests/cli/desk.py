@@ -174,11 +174,14 @@ class Desk:
 
 
 def until(ask: Callable[[], T], seconds: float = 20.0) -> T:
-    """Ask until the answer is true, and return it."""
-    deadline = time.monotonic() + seconds
+    """Ask until the answer is true, and return it; what takes long is asked less often."""
+    began = time.monotonic()
+    deadline = began + seconds
     while not (answer := ask()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+        ended = time.monotonic()
+        assert ended < deadline, "waited in vain"
+        time.sleep(min(max(0.05, 2 * (ended - began)), 1.0))
+        began = time.monotonic()
     return answer
 
 

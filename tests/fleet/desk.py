@@ -110,7 +110,7 @@ class Desk:
 
     def is_whole(self, world: int) -> str:
         """Say what lacks to be *world* ranks with one digest in one epoch."""
-        return _lacking(self.ranks(), world)
+        return to_be_whole(self.ranks(), world)
 
     def await_whole(
         self, world: int, *, other_than: str, within: float = HEALED_S
@@ -120,13 +120,14 @@ class Desk:
 
         def lacking() -> str:
             ranks[:] = self.ranks()
-            return _lacking(ranks, world, other_than)
+            return to_be_whole(ranks, world, other_than)
 
         wait_until(lacking, within)
         return ranks
 
 
-def _lacking(ranks: Sequence[Mapping[str, Any]], world: int, other_than: str = "") -> str:
+def to_be_whole(ranks: Sequence[Mapping[str, Any]], world: int, other_than: str = "") -> str:
+    """Say what *ranks* lack to be *world* with one digest in one epoch, not *other_than*."""
     joined = [rank for rank in ranks if rank["joined"]]
     if len(joined) != world or len(ranks) != world:
         return f"{len(joined)} of {len(ranks)} ranks joined, {world} wanted: {ranks}"

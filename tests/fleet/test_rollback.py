@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.desk import RUN_S, Desk, differences, footprints, logins
+from tests.fleet.desk import RUN_S, Desk, differences, footprints, logins, to_be_whole
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 from tests.fleet.harness.local import wait_until
@@ -80,16 +80,18 @@ class Job:
 
     def stands(self) -> str:
         """Say what lacks to be whole on release one, with no way back open anywhere."""
-        waiting = [host.name for host in self.hosts if timers(host)]
-        if self.releases() != self.release or waiting:
-            return f"release {self.release} and no timer; {self.releases()}, {waiting}"
-        return self.desk.is_whole(WORLD)
+        if waiting := [host.name for host in self.hosts if timers(host)]:
+            return f"no timer on {waiting}"
+        ranks = self.desk.ranks()
+        if (shown := {rank["release"] for rank in ranks}) != self.release:
+            return f"release {self.release}, not {shown}"
+        return to_be_whole(ranks, WORLD)
 
 
 def timers(host: Host) -> str:
     """Return the revert timers on a host, in every tree."""
-    found = host.exec(("sh", "-c", "find / -xdev -name 'rlx-*-revert.*' -not -path '/proc/*'"))
-    return found.stdout
+    find = "find / -xdev -path /usr -prune -o -name 'rlx-*-revert.*' -print"
+    return host.exec(("sh", "-c", find)).stdout
 
 
 def goes_back_at_once(job: Job, release: str = BROKEN) -> dict[str, Any]:
