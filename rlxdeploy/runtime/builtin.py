@@ -48,18 +48,21 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     options = _parse(arguments)
     report: Optional[Reporter] = None
     failed: Optional[GroupError] = None
+    told = False
     try:
         _on_signals(_leave)
         settings = Settings.from_env(environ)
         report = Reporter(settings, environ, _say)
         _live(settings, options, report)
     except Leave:
-        pass
+        told = True
     except GroupError as error:
         failed = error
     _on_signals(signal.SIG_IGN)
-    if report is not None:
-        report.ending(str(failed) if failed else None)
+    if report is not None and told:
+        report.ending()
+    elif report is not None:
+        report.leaving(str(failed) if failed else None)
     elif failed is not None:
         _say(str(failed))
     return failed.exit_code if failed else 0

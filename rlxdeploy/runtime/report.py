@@ -108,13 +108,14 @@ class Reporter(Onlooker):
     def leaving(self, error: Optional[str] = None) -> None:
         """Tell that this rank has left the group, and why if something went wrong.
 
-        The program may go on, and even join again: systemd would stop it after STOPPING=1.
+        The program may go on, and even join again.  After STOPPING=1 systemd would stop it, and
+        would not keep the exit status of one that ends well.
         """
         self._leave(error or "left the group", error)
 
-    def ending(self, error: Optional[str] = None) -> None:
-        """Tell that this process ends, and why if something went wrong."""
-        self._leave(error or "leaving", error, STOPPING="1")
+    def ending(self) -> None:
+        """Tell that this process has been told to end, and does so."""
+        self._leave("leaving", None, STOPPING="1")
 
     def _leave(self, status: str, error: Optional[str], **fields: str) -> None:
         if self._state.phase == "leaving":

@@ -51,8 +51,10 @@ def test_ranks_join_prove_themselves_and_leave_when_told(
     for rank in ranks:
         rank.signal(signal.SIGTERM)
     for rank in ranks:
-        assert rank.end().code in {0, 75}
-        assert rank.manager.wait_for("STOPPING=1")
+        # The last one may have lost the others before it is told.
+        code = rank.end().code
+        assert code in {0, 75}
+        assert code or rank.manager.wait_for("STOPPING=1")
         assert rank.state["phase"] == "leaving"
 
 
@@ -147,11 +149,13 @@ def test_ranks_of_another_plan_are_refused_with_both_plans(fleet: MakeFleet) -> 
 
 
 def test_once_checks_and_ends_with_0(fleet: MakeFleet) -> None:
-    """With --once a group is proven and everybody leaves, whoever is last."""
+    """With --once a group is proven and everybody leaves, whoever is last, and stops no service."""
     for rank in fleet(4, "star").start_all("--once"):
         ended = rank.end()
         assert ended.code == 0, ended
         assert "joined as rank" in ended.err
+        assert rank.manager.wait_for("STATUS=left the group", 0.1)
+        assert "STOPPING=1" not in rank.manager.heard
 
 
 def test_bench_prints_latency_and_bandwidth_of_every_pair(fleet: MakeFleet) -> None:
