@@ -15,9 +15,10 @@ HERE = Path(__file__).parent
 TEST_S = 120.0
 # Begun first, so that no long file is what everybody waits for at the end; longest first.
 LONG = (
-    *("test_rollback", "test_deploy_users", "test_inventories", "test_deploy_refused"),
-    *("test_discover", "test_preflight", "test_survey_of_hosts", "test_deploy", "test_become"),
-    *("test_drift", "test_deploy_key", "test_vanished", "test_ssh_many", "test_scan"),
+    *("test_rollback", "test_ssh_parity", "test_deploy_users", "test_discover", "test_cut"),
+    *("test_inventories", "test_deploy", "test_become", "test_mdns", "test_preflight"),
+    *("test_deploy_refused", "test_drift", "test_roles", "test_deploy_key", "test_fleet_faults"),
+    *("test_runtime_on_hosts", "test_fleet_itself", "test_vanished", "test_doctor"),
 )
 
 

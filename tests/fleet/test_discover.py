@@ -3,8 +3,9 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,15 @@ class Mixture:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a plan was made of, how often it tried each host, and what it left on them."""
+
+    plan: Mapping[str, Any]
+    tries: Mapping[str, int]
+    left: list[str]
+
+
 @pytest.fixture(scope="module")
 def mixture(fleet: Fleet) -> Iterator[Mixture]:
     """Give hosts of every kind on the lan.
@@ -102,13 +112,27 @@ def announce(fleet: Fleet, host: Host) -> None:
     wait_until(lambda: "" if "established" in host.exec(journal).stdout else "the service", 15)
 
 
-def test_the_plan_says_who_was_found_and_who_was_not_taken(mixture: Mixture) -> None:
+@pytest.fixture(scope="module")
+def searched(mixture: Mixture) -> Searched:
+    """Plan once, and see what that was to hosts of every kind, taken or not."""
+    asked = {name: host for name, host in mixture.hosts.items() if name not in ("down", "bastion")}
+    kinds = ("bastion", "behind1", "untrusted", "closed", "loud1", "plain1")
+    others = [mixture.hosts[name] for name in kinds]
+    tries = {name: attempts(host) for name, host in asked.items()}
+    before = footprints(others)
+    plan = mixture.desk.json("plan")
+    made = {name: attempts(host) - tries[name] for name, host in asked.items()}
+    return Searched(plan, made, differences(before, others))
+
+
+def test_the_plan_says_who_was_found_and_who_was_not_taken(
+    mixture: Mixture, searched: Searched
+) -> None:
     """Ranks follow the search; each host that is not taken is named with its reason."""
-    desk, hosts = mixture.desk, mixture.hosts
+    hosts, plan = mixture.hosts, searched.plan
     assert len(hosts) == 16
     assert len(INVENTORY.splitlines()) <= 10
 
-    plan = desk.json("plan")
     told = "\n".join(json.dumps(notice) for notice in plan["notices"])
 
     assert [rank["host"] for rank in plan["ranks"]] == mixture.members
@@ -125,15 +149,9 @@ def test_the_plan_says_who_was_found_and_who_was_not_taken(mixture: Mixture) -> 
     assert "have one machine-id and are taken for two machines" in told
 
 
-def test_each_found_host_is_tried_once(mixture: Mixture) -> None:
+def test_each_found_host_is_tried_once(searched: Searched) -> None:
     """One authentication attempt, also where it has two names; none before its key is trusted."""
-    asked = {name: host for name, host in mixture.hosts.items() if name not in ("down", "bastion")}
-    before = {name: attempts(host) for name, host in asked.items()}
-
-    mixture.desk.run("plan")
-
-    made = {name: attempts(host) - before[name] for name, host in asked.items()}
-    assert made == dict.fromkeys(asked, 1) | {"untrusted": 0}
+    assert searched.tries == dict.fromkeys(searched.tries, 1) | {"untrusted": 0}
 
 
 def attempts(host: Host) -> int:
@@ -142,15 +160,9 @@ def attempts(host: Host) -> int:
     return len(ATTEMPT.findall(host.journal("--unit=ssh", "--merge")))
 
 
-def test_nobody_is_touched_by_a_search(mixture: Mixture) -> None:
+def test_nobody_is_touched_by_a_search(searched: Searched) -> None:
     """No file, unit, process or port appears on a host of any kind, taken or not."""
-    kinds = ("bastion", "behind1", "untrusted", "closed", "loud1", "plain1")
-    others = [mixture.hosts[name] for name in kinds]
-    before = footprints(others)
-
-    mixture.desk.run("plan")
-
-    assert differences(before, others) == []
+    assert searched.left == []
 
 
 def test_what_was_found_is_applied_and_stays(mixture: Mixture) -> None:
