@@ -112,11 +112,12 @@ def plans(*changes: str) -> str:
 
 
 def test_rlx_plan_hashes_the_group_and_no_ranks_own_environment() -> None:
-    """Another generation, world or topology is another plan; a node's variables are not."""
+    """Another generation, world, address or topology is another plan; a node's variables are not."""
     first = plans()
 
     assert rendered(DEMO, generation=2).plan != first
     assert plans("slots = 2 -> slots = 3") != first
+    assert plans("slots = 2 -> slots = 2\naddr = '127.0.0.2'") != first
     assert plans("[job] -> [job]\ntopology = 'star'") != first
     assert plans("slots = 2 -> slots = 2\nenv = {A = '1'}") == first
 

@@ -73,7 +73,7 @@ THEN: Dict[str, Callable[[ProcessGroup], None]] = {
 
 def obey(order: Mapping[str, Any]) -> None:
     """Be a rank, and say how that ended."""
-    handshake.VERSION = order.get("version", handshake.VERSION)
+    handshake.VERSION = order["version"]
     try:
         group = joined(order)
         say("joined")

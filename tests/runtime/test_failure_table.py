@@ -27,10 +27,11 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from itertools import product
-from typing import Any, Callable, ContextManager, Dict, Iterator, NamedTuple, Sequence
+from typing import Callable, ContextManager, Dict, Iterator, NamedTuple, Sequence
 
 import pytest
 
+from rlxdeploy.runtime.wire.handshake import VERSION
 from tests.runtime.cluster import environment, fresh_host, peers_on, soon_s
 from tests.runtime.deeds import LATE_S
 from tests.runtime.template import Forked, Outcome, Template
@@ -77,15 +78,16 @@ class Group:
     ) -> None:
         self._ranks, self._shape, self.peers, self._limits = ranks, shape, list(peers), limits
 
-    def start(self, rank: int, then: str = "close", version: int = 1, **more: str) -> Forked:
+    def start(self, rank: int, then: str = "close", version: int = VERSION, **more: str) -> Forked:
         """Start *rank*, which works with the others for a while and *then* does something."""
         own = {"RLX_WIRE": self._shape.wire, "RLX_PLAN": "plan", **more}
-        order: Dict[str, Any] = {
+        order = {
             "env": environment(rank, self.peers, self._shape.topology, **own),
             "limits": self._limits,
+            "version": version,
             "then": then,
         }
-        return self._ranks.fork({**order, "version": version} if version > 1 else order)
+        return self._ranks.fork(order)
 
 
 def told(rank: Forked) -> Outcome:
@@ -207,9 +209,11 @@ def greeter() -> Iterator[str]:
 
         thread = threading.Thread(target=greet)
         thread.start()
-        yield f"{host}:{server.getsockname()[1]}"
-        over.set()
-        thread.join()
+        try:
+            yield f"{host}:{server.getsockname()[1]}"
+        finally:
+            over.set()
+            thread.join()
 
 
 # Who is at the address of a rank that never comes, and what is said of it.
@@ -236,7 +240,7 @@ def test_a_rank_that_never_comes_is_named_with_the_address_dialled_and_what_came
         rank = peers.index(own[0])
         # Each is dialled once: at the deadline no second try is under way.
         group = Group(ranks, Shape(wire, "mesh"), peers, dial_s=0.3, redial_min_s=60)
-        outcome = told(group.start(rank, RLX_JOIN_TIMEOUT="1.5"))
+        outcome = told(group.start(rank, RLX_JOIN_TIMEOUT="2"))
 
     assert (outcome.error, outcome.values["exit_code"]) == ("JoinTimeout", 75), outcome
     assert outcome.values["missing"] == {
@@ -245,7 +249,7 @@ def test_a_rank_that_never_comes_is_named_with_the_address_dialled_and_what_came
         )
         for address, said in zip(others, FATES)
     }
-    assert "within 1.5 s; still missing ranks " in outcome.text
+    assert "within 2 s; still missing ranks " in outcome.text
 
 
 class Foreign(NamedTuple):
@@ -255,7 +259,7 @@ class Foreign(NamedTuple):
     here: str
     there: str
     world: int = 2
-    version: int = 1
+    version: int = VERSION
     plan: str = "plan"
 
 
@@ -263,7 +267,7 @@ FOREIGN = [
     Foreign("world", "2", "3", world=3),
     # The plan is a digest of all that ranks must have alike, everybody's address included.
     Foreign("plan", "'plan'", "'old'", plan="old"),
-    Foreign("wire version", "1", "2", version=2),
+    Foreign("wire version", str(VERSION), str(VERSION + 1), version=VERSION + 1),
 ]
 
 
@@ -277,7 +281,7 @@ def test_who_does_not_belong_is_refused_on_both_ends_and_the_group_forms_without
     group = Group(ranks, shape, peers[:2])
     zero = group.start(0)
     stranger = Group(ranks, shape, peers[: foreign.world], refused_s=0.3).start(
-        1, version=foreign.version, RLX_PLAN=foreign.plan, RLX_JOIN_TIMEOUT="1"
+        1, version=foreign.version, RLX_PLAN=foreign.plan, RLX_JOIN_TIMEOUT="2"
     )
     refused = told(stranger)
 
@@ -304,7 +308,7 @@ def test_a_second_process_with_a_rank_is_refused_and_the_group_forms_without_it(
     group = Group(ranks, Shape(wire, "star"), peers_on(fresh_host(), 3), refused_s=0.3)
     zero, one = group.start(0), group.start(1)
     zero.says("joining: still missing rank 2 of 3")
-    refused = told(group.start(1, RLX_JOIN_TIMEOUT="1"))
+    refused = told(group.start(1))
     two = group.start(2)
 
     assert (refused.error, words in refused.text) == (error, True), refused
