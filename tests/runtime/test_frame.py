@@ -65,18 +65,18 @@ def test_what_we_write_is_what_the_format_says(ours: bytes, hexed: str) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 5, 4096])
-@pytest.mark.parametrize("wire", FRAMES, ids=bytes.hex)
-def test_a_captured_frame_reads_back_however_it_is_cut(wire: bytes, piece: int) -> None:
+def test_a_captured_frame_reads_back_however_it_is_cut(piece: int) -> None:
     """Whole, byte by byte, followed by itself or by half a frame, it means the same."""
-    frames = plain(feed(FrameDecoder(None, LIMIT), wire, piece))
+    for wire in FRAMES:
+        frames = plain(feed(FrameDecoder(None, LIMIT), wire, piece))
 
-    assert len(frames) == 1
-    assert encode(frames[0]) == wire
-    assert plain(feed(FrameDecoder(None, LIMIT), wire + wire, piece)) == frames * 2
+        assert len(frames) == 1, wire.hex()
+        assert encode(frames[0]) == wire
+        assert plain(feed(FrameDecoder(None, LIMIT), wire + wire, piece)) == frames * 2, wire.hex()
 
-    decoder = FrameDecoder(None, LIMIT)
-    assert plain(feed(decoder, wire + wire[:7], piece)) == frames
-    assert decoder.inside_frame
+        decoder = FrameDecoder(None, LIMIT)
+        assert plain(feed(decoder, wire + wire[:7], piece)) == frames, wire.hex()
+        assert decoder.inside_frame, wire.hex()
 
 
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
