@@ -112,7 +112,7 @@ def plans(*changes: str) -> str:
 
 
 def test_rlx_plan_hashes_the_group_and_no_ranks_own_environment() -> None:
-    """Another generation, world, address or topology is another plan; a node's variables are not."""
+    """Another generation, world, address or topology is another plan, other variables are not."""
     first = plans()
 
     assert rendered(DEMO, generation=2).plan != first

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from tests.runtime.cluster import PATIENCE_S
@@ -62,9 +61,7 @@ class Forked:
 
     def close(self) -> None:
         """See to it that the rank is no more."""
-        if self._open:
-            with suppress(ProcessLookupError):
-                self.signal(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
         os.close(self._pipe)
 
     def _read(self, deadline: float, awaited: str) -> None:
@@ -113,25 +110,30 @@ class Template:
 
 
 def serve(orders: socket.socket, obey: Callable[[_Order], None]) -> None:
-    """Fork a process for each order, which speaks into the pipe that came with it."""
-    # Whoever ends is reaped by the kernel.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    """Fork a process for each order, which speaks into the pipe that came with it.
+
+    Ends all of them once the other end of *orders* is closed.
+    """
+    forked: List[int] = []
     while True:
         order, pipes, _, _ = socket.recv_fds(orders, _ORDER_BYTES, 1)
         if not order:
-            return
-        pid = os.fork()
-        if not pid:
+            break
+        forked.append(os.fork())
+        if not forked[-1]:
             orders.close()
             _be_a_rank(pipes[0], json.loads(order), obey)
         os.close(pipes[0])
-        orders.send(str(pid).encode())
+        orders.send(str(forked[-1]).encode())
+    # Nobody has been waited for so far, so that no number has become another process's.
+    for pid in forked:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def _be_a_rank(pipe: int, order: _Order, obey: Callable[[_Order], None]) -> None:
     code = 1
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.dup2(pipe, 1)
         os.dup2(pipe, 2)
         os.close(pipe)
