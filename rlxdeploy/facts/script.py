@@ -38,14 +38,24 @@ LC_ALL=C; export LC_ALL; unset LANGUAGE
 asked_path=$PATH; PATH=$PATH:{path}; export PATH asked_path
 printf '\\n%s begin\\n' {marker}
 say() {{ # number, which a line of our own changes
+  b=
   while IFS= read -r l || [ -n "$l" ]; do
     case $l in {marker}@*) set -- "${{l#*@}}"; continue ;; esac
     while [ ${{#l}} -gt {piece} ]; do
-      h=$(printf %.{piece}s "$l"); printf '%s %s+%s\\n' {marker} "$1" "$h"; l=${{l#"$h"}}
+      h=$(printf %.{piece}s "$l"); add "$1+$h"; l=${{l#"$h"}}
     done
-    printf '%s %s-%s\\n' {marker} "$1" "$l"
+    add "$1-$l"
+    # Now: what a question has left running may hold our pipe open.
+    case $l in {marker}=*) flush ;; esac
   done
+  flush
 }}
+add() {{ # a line; what is written at once is one packet, for which two sides have work
+  [ $((${{#b}} + ${{#1}})) -le {piece} ] || flush
+  b="${{b}}{marker} $1
+"
+}}
+flush() {{ [ -z "$b" ] || printf %s "$b"; b=; }}
 try() {{ # the text of a question is evaluated in a subshell, so that its exit ends only itself
   (eval "$2") </dev/null; r=$?; echo; echo "{marker}=$r"
 }}
@@ -96,7 +106,8 @@ fi
 
 _TAIL = """\
 (
-  trap '[ -z "$nap" ] || kill $!; exit' TERM
+  # A nap that has just been forked takes a politer signal for the one that its shell traps.
+  trap '[ -z "$nap" ] || kill -9 $!; exit' TERM
   pass {quick:g}; reap $quick
   pass {rest:g}; reap $quick $slow
 ) </dev/null >/dev/null &

@@ -10,6 +10,7 @@ import socket
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from paramiko import PKey, SSHException
@@ -147,8 +148,12 @@ def _agent_socket(hop: Hop) -> str:
 
 def _read(path: Path) -> Identity | None:
     private, beside = _content(path), _content(path.with_name(f"{path.name}.pub"))
-    if not (private or beside):
-        return None
+    return _identity(path, private, beside) if private or beside else None
+
+
+@lru_cache(maxsize=64)
+def _identity(path: Path, private: bytes, beside: bytes) -> Identity:
+    # All hosts of a run are mostly offered the same few files.
     public = from_public_file(private) or from_public_file(beside) or from_private_file(private)
     return Identity(path, public, private)
 
