@@ -248,7 +248,7 @@ def test_gather_and_scatter_put_every_part_in_its_place(
         np.testing.assert_array_equal(mine, total[start // 2 : stop // 2])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SHAPES, st.data())
 def test_all_to_all_exchanges_parts_of_any_length(shapes: List[Shape], data: st.DataObject) -> None:
     """What rank i has for rank j, however much it is, ends where j expects it from i."""
