@@ -101,8 +101,10 @@ def _read_all(ends: Sequence[int], argv: Sequence[str], timeout: float) -> list[
         while waiting.get_map():
             left = deadline - time.monotonic()
             if left <= 0:
-                os.killpg(int(read[ends[-1]].split()[0]), signal.SIGKILL)
-                raise subprocess.TimeoutExpired(argv, timeout, *map(bytes, read.values()))
+                for number in read[ends[-1]].split()[:1]:
+                    os.killpg(int(number), signal.SIGKILL)
+                out, err, _ = map(bytes, read.values())
+                raise subprocess.TimeoutExpired(argv, timeout, out, err)
             for key, _ in waiting.select(left):
                 piece = os.read(key.fd, 1 << 16)
                 read[key.fd] += piece
