@@ -24,8 +24,12 @@ COMMANDS = (
     "render",
     "probe",
     "doctor",
+    "explain",
+    "rollback",
+    "trust",
+    "unlock",
 )
-NEEDS = {"render": ("--out", "out")}
+NEEDS = {"render": ("--out", "out"), "explain": ("0",), "trust": ("nowhere",)}
 
 USAGE = {
     "no such command": ("nonsense",),
