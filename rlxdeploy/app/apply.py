@@ -16,6 +16,7 @@ from rlxdeploy.app.say import Doing, Say
 from rlxdeploy.edge.apply import Carried, Manner, carried_out
 from rlxdeploy.edge.jobkey import make_key
 from rlxdeploy.edge.record import forget_record, read_record, remember, remember_only, write_record
+from rlxdeploy.edge.remembered import remember_facts
 from rlxdeploy.edge.watch import Watched, Wish, watch
 from rlxdeploy.errors import HostError, Locked
 from rlxdeploy.facts.ranks import ALIVE_S, RankState, state_of
@@ -24,7 +25,7 @@ from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.preflight import Matrix
 from rlxdeploy.model.record import HostRecord, Record
-from rlxdeploy.model.survey import RankSeen, Survey
+from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
 from rlxdeploy.model.vocabulary import Launch
 from rlxdeploy.plan.mark import mark_before, readiness
 from rlxdeploy.render.key import needs_key, with_key
@@ -88,6 +89,8 @@ def apply_job(
     or the job's key beside the inventory cannot be written.
     """
     plan, survey = planned.plan, planned.compiled.survey
+    if plan.empty and plan.unasked:
+        return Applied(plan, went=False, failed=planned.failed)
     if plan.empty:
         whole = all(_joined(plan, survey))
         watched = None if whole else join(plan, Survey({}), lab, say)
@@ -142,6 +145,9 @@ def settled(plan: Plan, survey: Survey, carried: Carried, voice: Voice) -> Appli
     if not carried.went:
         return Applied(plan, went=False, failed=failed)
     watched = None
+    if plan.unasked and carried.missed.issuperset(failed):
+        unsure = {name: _stays(error) for name, error in carried.confirm().failed.items()}
+        return Applied(plan, went=True, failed={**failed, **unsure})
     if carried.missed.issuperset(failed):
         voice.run.stage("join")
         watched = join(plan, survey, voice.lab, voice.say)
@@ -273,7 +279,7 @@ class _Records:
     """What is kept beside the inventory, written before a host is told GO.
 
     Whatever happens to us then, the next plan knows which hosts may have the job.  *leaving* are
-    those that are cleared.
+    those that are cleared; *facts* is what the hosts have said of themselves.
     """
 
     inventory: Path
@@ -281,6 +287,7 @@ class _Records:
     after: Record
     contents: Mapping[str, bytes]
     leaving: frozenset[str]
+    facts: Mapping[str, HostFacts]
 
     @classmethod
     def of(cls, planned: Planned) -> Self:
@@ -297,7 +304,9 @@ class _Records:
         # One that `--limit` leaves as it is has to be found again.
         leaving = (name for name, part in left if not part.empty)
         after = _record(planned, before)
-        return cls(inventory, before, after, contents, frozenset(leaving))
+        return cls(
+            inventory, before, after, contents, frozenset(leaving), planned.compiled.survey.hosts
+        )
 
     def begin(self) -> None:
         """Write what will be so; raises RecordError."""
@@ -311,6 +320,7 @@ class _Records:
             hosts = tuple(one for one in self.after.hosts if one.host.name not in gone)
             write_record(self.inventory, replace(self.after, hosts=hosts))
             remember_only(self.inventory, self.after.job, self.contents)
+            remember_facts(self.inventory, self.after.job, self.facts)
         elif read_record(self.inventory, self.after.job) != self.after:
             # Another apply has come between, and it is the one that knows.
             return

@@ -16,6 +16,7 @@ from rlxdeploy.app.say import Say
 from rlxdeploy.edge.apply import carried_out
 from rlxdeploy.edge.jobkey import forget_key
 from rlxdeploy.edge.record import forget_record
+from rlxdeploy.edge.remembered import forget_facts
 from rlxdeploy.errors import Finding, HostError, Severity
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.plan import Asked, Plan
@@ -134,4 +135,5 @@ def _forget(wanted: Change) -> None:
         path, job = Path(wanted.loaded.path), wanted.loaded.job
         forget_record(path, job)
         forget_key(path, job)
+        forget_facts(path, job)
         shutil.rmtree(kept_logs(path, job), ignore_errors=True)

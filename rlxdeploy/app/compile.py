@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
+from rlxdeploy.app.recall import with_recalled
 from rlxdeploy.app.say import Say
 from rlxdeploy.app.secrets import fetched, key_of
 from rlxdeploy.app.survey import surveyed
@@ -18,6 +19,7 @@ from rlxdeploy.edge.speeds import read_speeds
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.resolution import Resolution
+from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.model.vocabulary import Policy
 from rlxdeploy.render.inputs import Inputs
@@ -70,8 +72,12 @@ class Compiled:
         return self._rendered[generation]
 
 
-def compile_job(request: Request, lab: Lab, say: Say, *, with_secrets: bool = False) -> Compiled:
+def compile_job(
+    request: Request, lab: Lab, say: Say, *, with_secrets: bool = False, scope: Scope = ALL
+) -> Compiled:
     """Take *request* as far as its Resolution; only *with_secrets* does anybody need to have them.
+
+    A host that *scope* does not mean and that does not answer is taken from the last apply.
 
     Raises InventoryError or CompileError with every finding, and an ExceptionGroup of Unreachable
     where a written host did not answer, and UsageError where no standby is to be promoted; nothing
@@ -81,6 +87,8 @@ def compile_job(request: Request, lab: Lab, say: Say, *, with_secrets: bool = Fa
     lab.follow(loaded)
     secrets = fetched(loaded) if with_secrets else None
     loaded, survey = surveyed(loaded, request.survey, lab, say)
+    if request.survey is None and not scope.is_all:
+        survey = with_recalled(loaded, survey, scope)
     if request.survey is None and loaded.inventory.placement.policy in _BY_SPEED:
         survey = with_speeds(survey, read_speeds(Path(loaded.path)))
     controller = Controller(lab.interpreter, survey.names, request.placement)

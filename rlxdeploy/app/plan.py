@@ -61,7 +61,7 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
     `limited` raises where not all hosts are meant.
     """
     wish = wish or Wish()
-    compiled = compile_job(request, lab, say, with_secrets=True)
+    compiled = compile_job(request, lab, say, with_secrets=True, scope=wish.scope)
     order = order_for(
         compiled.loaded,
         compiled.survey,

@@ -155,7 +155,8 @@ class Plan:
     id that marks the job as this inventory's.  *join* tells how a rank is known to be up: notify
     or exec.  *absent* names the nodes that *world* does not count, since they did not answer.
     *secrets* has what stands for the value of each secret, by where it comes from.  *preflight*
-    tells that every link between the ranks is tried before anything is changed.
+    tells that links between the ranks are tried before anything is changed.  *unasked* are hosts
+    that did not answer and stay as they are, known from the last apply: no group is waited for.
     """
 
     job: str
@@ -177,6 +178,7 @@ class Plan:
     asked: Asked = field(default_factory=Asked)
     secrets: Mapping[str, str] = field(default_factory=dict)
     preflight: bool = False
+    unasked: tuple[str, ...] = ()
     format_version: int = FORMAT_VERSION
 
     @property

@@ -284,6 +284,8 @@ class Survey:
     them, none where it has none.  *found* are the hosts that `[discover]` led to, in the order in
     which they become nodes, and *notices* what else there is to say about the search.  *silent*
     tells of those in *failed* what error it was; nobody knows of a survey of an older rlxdeploy.
+    *recalled* are hosts that did not answer, are not to change, and stand in *hosts* as they were
+    at the last apply.
     """
 
     hosts: Mapping[str, HostFacts]
@@ -292,6 +294,7 @@ class Survey:
     found: tuple[Found, ...] = ()
     notices: tuple[Finding, ...] = ()
     silent: Mapping[str, Silence] = field(default_factory=dict)
+    recalled: tuple[str, ...] = ()
     format_version: int = FORMAT_VERSION
 
     @property

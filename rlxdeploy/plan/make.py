@@ -14,6 +14,7 @@ from rlxdeploy.plan.epoch import because, causes, finished, named
 from rlxdeploy.plan.guard import lost_hosts, refuse
 from rlxdeploy.plan.hosts import Aim, Epoch, host_plan
 from rlxdeploy.plan.order import Order
+from rlxdeploy.plan.recalled import recalled, refuse_recalled, without
 
 # How each host should be in a generation.
 RenderAt = Callable[[int], RemoteFiles]
@@ -25,17 +26,23 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
     The generation is the surveyed one, and where the group restarts a new one: higher than any that
     the hosts or the record know, for after a rollback there were higher ones.  Raises CompileError
     where a host belongs to another deployment (unless *order.adopt*), was not surveyed, or changes
-    its launch; and what *render_at* raises.
+    its launch; an ExceptionGroup of Unreachable where the group restarts and a host is only
+    recalled; and what *render_at* raises.
     """
     refuse(resolution, survey, order)
-    deployed = [survey.hosts[host].job.deployed for host in resolution.hosts]
+    asked = without(resolution, survey.recalled)
+    deployed = [survey.hosts[host].job.deployed for host in asked.hosts]
     generation = max((one.generation for one in deployed if one is not None), default=0)
     same = render_at(generation)
-    found = causes(resolution, _wanted(resolution, same), survey, ends=order.ends)
+    found = causes(asked, _wanted(asked, same), survey, ends=order.ends)
+    if found:
+        refuse_recalled(survey)
     files = render_at(_next(survey, order)) if found else same
     aim = Aim(resolution, files, order, Epoch(bool(found), found))
     hosts = {
         name: host_plan(placed, survey.hosts[name].job, aim)
+        if name in asked.hosts
+        else HostPlan(placed.host, placed.tree, placed.launch)
         for name, placed in resolution.hosts.items()
     }
     known = resolution.hosts.keys() | resolution.merged.keys()
@@ -56,9 +63,10 @@ def make_plan(resolution: Resolution, render_at: RenderAt, survey: Survey, order
         hosts={**hosts, **cleared},
         ranks=tuple(_row(seat, resolution, hosts) for seat in resolution.seats),
         why=because(found, _moves(hosts), first=first) if found else (),
-        notices=(*resolution.notices, *lost.values(), *_noticed(aim, survey)),
+        notices=(*resolution.notices, *recalled(survey), *lost.values(), *_noticed(aim, survey)),
         explained=_explained(resolution),
         absent=resolution.absent,
+        unasked=survey.recalled,
         drift=drift({name: survey.hosts[name].job for name in (*hosts, *cleared)}),
     )
 

@@ -88,7 +88,10 @@ def test_a_user_who_is_not_let_in_is_named_with_the_keys_offered(
 def test_a_full_disk_is_found_before_anything_that_runs_is_touched(
     desk: Desk, three: list[Host]
 ) -> None:
-    """At stage the host says so; no rank is stopped anywhere, and what was staged is gone."""
+    """At stage the host says so; no rank is stopped anywhere, and what was staged is gone.
+
+    With --max-fail the others go without it where its ranks run on, and it is the one to mend.
+    """
     desk.run("apply", "--yes")
     pids = [rank["pid"] for rank in desk.ranks()]
     before = footprints(three)
@@ -96,13 +99,51 @@ def test_a_full_disk_is_found_before_anything_that_runs_is_touched(
     desk.write_hosts(three, job="env = { LARGE = '" + "x" * 100_000 + "' }")
     full.fill_disk()
     failed = desk.run("apply", "--yes", code=1)
+    spared = desk.run("apply", "--yes", "--max-fail=1", code=1)
+    desk.write_hosts(three, job="boot = false")
+    without = desk.json("apply", "--yes", "--max-fail=1", code=3)
     full.free_disk()
     assert f"{full.name}: stage: " in failed.stderr + failed.stdout
     assert "full" in failed.stderr + failed.stdout
     assert "Nothing was changed on any host" in failed.stderr + failed.stdout
+    assert "--max-fail spares no host whose ranks start with the others" in spared.stderr
     assert [rank["pid"] for rank in desk.ranks()] == pids
-    assert differences(before, three) == []
+    assert differences({full.name: before[full.name]}, [full]) == []
+    hosts = without["hosts"]
+    assert {name for name, one in hosts.items() if not one["ok"]} == {full.name}
+    assert "full" in hosts[full.name]["why"]
+    assert [hosts[host.name]["changed"] for host in three if host is not full] == [True, True]
+
+    mended = desk.json("apply", "--yes", "--limit", "@failed")
+    assert {name for name, one in mended["hosts"].items() if one["changed"]} == {full.name}
+    assert [rank["pid"] for rank in desk.ranks()] == pids
     desk.run("destroy", "--yes")
+    desk.write_hosts(three)
+
+
+def test_a_silent_host_that_is_not_meant_stops_nobody(desk: Desk, three: list[Host]) -> None:
+    """It is known from the last apply and left alone; where all would restart it has to answer."""
+    *meant, silent = three
+    limit = ("--limit", ",".join(host.name for host in meant))
+    quick = "[ssh]\nconnect_timeout = 2"
+    desk.run("apply", "--yes")
+    silent.partition()
+    desk.write_hosts(three, job="boot = false", tables=quick)
+    stopped = desk.run("apply", "--yes", code=4)
+    limited = desk.json("apply", "--yes", *limit)
+    desk.write_hosts(three, job="env = { MORE = '1' }", tables=quick)
+    restart = desk.run("apply", "--yes", *limit, code=4)
+    silent.heal()
+    desk.write_hosts(three, job="boot = false")
+    later = desk.json("apply", "--yes")
+
+    assert f"{silent.name}: survey: connect to" in stopped.stderr
+    changed = {name for name, one in limited["hosts"].items() if one["changed"]}
+    assert changed == {host.name for host in meant}
+    assert "the whole group starts anew, so it has to answer" in restart.stderr
+    assert {name for name, one in later["hosts"].items() if one["changed"]} == {silent.name}
+    desk.run("destroy", "--yes")
+    desk.write_hosts(three)
 
 
 def test_a_host_that_left_is_cleared_once_it_answers(desk: Desk, three: list[Host]) -> None:

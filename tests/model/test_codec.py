@@ -93,5 +93,6 @@ def test_a_saved_survey_is_plain_to_read() -> None:
         "found": [],
         "notices": [],
         "silent": {},
+        "recalled": [],
     }
     assert "gerät" in text

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from rlxdeploy.errors import CompileError, UsageError
+from rlxdeploy.errors import CompileError, Unreachable, UsageError
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.model.scope import Member
-from rlxdeploy.model.survey import Survey
+from rlxdeploy.model.survey import JobSeen, Survey
 from rlxdeploy.plan.limit import limited
 from rlxdeploy.plan.make import make_plan
 from rlxdeploy.plan.order import Order
@@ -37,6 +37,34 @@ def test_others_are_left_as_they_are_and_named() -> None:
     assert plan.hosts["b"].empty
     assert plan.hosts.keys() == whole.hosts.keys(), "the record has to know them all"
     assert [one.message for one in plan.notices] == ["b is left as it is (1 file to change)"]
+
+
+def with_b_silent() -> Survey:
+    """Return what is known where b does not answer: what it is, and that it has ranks 2 and 3."""
+    survey = applied()
+    facts = survey.hosts["b"]
+    told = JobSeen(deployed=facts.job.deployed, current=facts.job.current)
+    hosts = {**survey.hosts, "b": replace(facts, job=told)}
+    return replace(survey, hosts=hosts, failed={"b": "no route to host"}, recalled=("b",))
+
+
+def test_a_silent_host_that_is_not_meant_is_left_alone() -> None:
+    """What is known of it settles PEERS and WORLD; nothing is planned for it, and it is named."""
+    newer = replace(WORLD, readme="new\n")
+    plan = limited(plan_for(newer, with_b_silent()), MEMBERS, ON_A)
+
+    assert plan.hosts["a"] == plan_for(newer, applied()).hosts["a"]
+    assert (plan.hosts["b"].empty, plan.unasked) == (True, ("b",))
+    assert {row.action for row in plan.ranks} == {"keep"}
+    assert "b did not answer (no route to host)" in plan.notices[0].message
+
+
+def test_a_silent_host_has_to_answer_where_the_group_starts_anew() -> None:
+    """Whoever is meant: all ranks change, its own too, so that it counts as not reached."""
+    with pytest.RaisesGroup(Unreachable) as refused:
+        plan_for(replace(WORLD, notes={0: "new"}), with_b_silent())
+
+    assert "the whole group starts anew" in str(refused.value.exceptions[0])
 
 
 RESTARTS = {
