@@ -3,8 +3,8 @@
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlxdeploy.app.lab import Lab
@@ -13,7 +13,7 @@ from rlxdeploy.app.look import Known, look
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.logs import LogQuery, follow_log, read_log
 from rlxdeploy.edge.pool import Pool
-from rlxdeploy.errors import HostError, RlxDeployError, UsageError
+from rlxdeploy.errors import HostError, Refused, RlxDeployError, UsageError
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.vocabulary import Launch
@@ -73,6 +73,8 @@ def logs(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Logs:
         {f"rank {source.query.rank}": source for source in sources},
         "read the log",
     )
+    if wanted.since and not outcomes.done:
+        _check_time(outcomes.failed.values())
     lines = (line for few in outcomes.done.values() for line in few)
     return Logs(tuple(lines), (*_silent(known), *outcomes.failed.values()))
 
@@ -94,6 +96,8 @@ def follow(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Iterator[Line
     """
     known = look(inventory, lab, say, wanted.scope)
     sources = _sources(known, wanted, follow=True)
+    if wanted.since:
+        _ask_for_time(sources[0], lab)
     yield from _silent(known)
     arrived: queue.Queue[Line | HostError | None] = queue.Queue()
     deadline = time.monotonic() + LONGEST_FOLLOW_S
@@ -106,6 +110,24 @@ def follow(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Iterator[Line
             ended += 1
         else:
             yield line
+
+
+def _ask_for_time(source: _Source, lab: Lab) -> None:
+    """Raise UsageError where the host cannot read the time from which a log is to be followed."""
+    once = replace(source, query=replace(source.query, lines=1, follow=False))
+    try:
+        _read(once, lab, time.monotonic() + READ_S)
+    except HostError as error:
+        _check_time([error])
+
+
+def _check_time(errors: Iterable[HostError]) -> None:
+    """Raise UsageError where every host has refused: what they were asked for is no time."""
+    refused = [*errors]
+    if refused and all(isinstance(one, Refused) for one in refused):
+        first = refused[0]
+        what = f"--since is no time that {first.host} can read: {first.why}"
+        raise UsageError(f'{what}; write "10 min ago", "today" or "2026-11-30 18:00"')
 
 
 def _pump(

@@ -41,7 +41,11 @@ def test_a_job_comes_up_and_is_left_alone(
     assert "6 of 6 ranks joined" in applied.stdout
     with one_login_each(six):
         assert desk.is_whole(WORLD) == ""
-    said = desk.run("logs").stdout
+    said = desk.run("logs", "--since", "today").stdout
+    for follow in ((), ("-f",)):
+        refused = desk.run("logs", "--since", "some day", *follow, code=64).stderr
+        assert "--since is no time that " in refused
+        assert "some day" in refused
     assert all(f"rank {rank} | " in said for rank in range(WORLD))
     assert said.count("joined as rank") >= WORLD
 
