@@ -6,7 +6,7 @@ BIN     = $(VENV)/bin
 # Hundreds of processes import the same modules; each would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint unit wheel quiet hosts fleet hosts-runtime soak bench clean
+.PHONY: demo test lint unit wheel checkout quiet hosts fleet hosts-runtime soak bench clean
 
 # The main job on this machine: plan, apply, four ranks joined, how to go on from there.
 demo: $(VENV)/.installed
@@ -24,7 +24,7 @@ demo: $(VENV)/.installed
 # the time of the longer.
 test: lint
 	@echo 'The tests of the wheel and those on hosts run side by side; each says how it went when it ends.'
-	@$(MAKE) --no-print-directory -j2 --output-sync=target wheel hosts
+	@$(MAKE) --no-print-directory -j3 --output-sync=target wheel hosts checkout
 	@$(MAKE) --no-print-directory quiet
 
 # The house rules: style, types (the runtime's for Python 3.9 too), import directions.
@@ -45,10 +45,13 @@ unit: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	$(BIN)/python tests/wheel.py
 
-# … and those of them that need the repository around them, with those that measure time and want
-# nothing beside them.
+# … and those of them that need the repository around them.
+checkout: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m "checkout and not quiet"
+
+# Those that measure time, with nothing beside them.
 quiet: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -m "checkout or quiet"
+	$(BIN)/python -m pytest -q -m quiet
 
 # Real hosts; these tests skip with their reason where there can be no fleet.  Four files at a
 # time, the longest first: most of them wait for hosts, each file for hosts of its own.
