@@ -1,6 +1,6 @@
 """Standby and draining nodes on real hosts: one host dies and another takes its rank."""
 
-from tests.fleet.desk import Desk, footprint, footprints, standing
+from tests.fleet.desk import Desk, differences, footprints, standing
 from tests.fleet.harness.fleet import Fleet, Lend
 from tests.fleet.harness.host import Host
 
@@ -50,10 +50,9 @@ def test_a_standby_takes_the_rank_of_a_host_that_died(fleet: Fleet, hosts: Lend)
     principal.power_on()
     desk.write([node(first), node(principal, 'role = "draining"\n'), node(standby)], tables=HASTY)
     desk.run("apply", "--yes")
-    assert footprint(principal) ^ before[principal.name] == set()
+    assert differences({principal.name: before[principal.name]}, [principal]) == []
     assert desk.is_whole(2) == ""
     assert [rank["host"] for rank in desk.ranks()] == [first.name, standby.name]
 
     desk.run("destroy", "--yes")
-    for name, left in footprints(everybody).items():
-        assert left ^ before[name] == set(), name
+    assert differences(before, everybody) == []
