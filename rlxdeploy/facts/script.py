@@ -32,8 +32,9 @@ _PIECE = 400
 _SHOWN = 60
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07)")
 
+# Where nobody listens any more we go on to our end, which takes the timer along.
 _HEAD = """\
-exec 2>/dev/null
+exec 2>/dev/null; trap : PIPE
 LC_ALL=C; export LC_ALL; unset LANGUAGE
 asked_path=$PATH; PATH=$PATH:{path}; export PATH asked_path
 printf '\\n%s begin\\n' {marker}

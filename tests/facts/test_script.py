@@ -1,7 +1,9 @@
 """The frame around the answers: what the shell writes, and what we read of it."""
 
+import os
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -51,6 +53,18 @@ def framed(number: int, answer: Answer, size: int = 400) -> list[bytes]:
         framed += [b"%s %d+%s\n" % (MARKER.encode(), number, head) for head in heads]
         framed.append(b"%s %d-%s\n" % (MARKER.encode(), number, last))
     return framed
+
+
+def gone(group: int, patience: float) -> bool:
+    """Tell whether a group of processes ends in time; who has reaped its dead is not ours to say."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 @given(st.lists(TEXTS, max_size=4), st.integers(0, 255), st.data())
@@ -157,3 +171,17 @@ def test_every_kind_of_question_has_its_own_answer(shell: Sequence[str]) -> None
     read = transcript.answers()
     assert read.given == {question.name: answer for question, answer in KINDS.values()}
     assert (read.unanswered, read.noise) == ((), "")
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_script_that_nobody_listens_to_leaves_nothing_running(shell: Sequence[str]) -> None:
+    """Its reader gone, it comes to its end, and the timer of its questions with it."""
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"this machine has no {shell[0]}")
+    script = compose([Question("q", "sleep 0.3; echo a")], MARKER, Patience(quick=60, slow=60))
+    asked = subprocess.Popen([*shell, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    assert asked.stdout is not None
+    asked.stdout.close()
+
+    assert asked.wait(30) == 0
+    assert gone(asked.pid, 30), "of the 60 seconds that the timer would sleep"
