@@ -183,3 +183,4 @@ def differences(before: Mapping[str, set[str]], hosts: Sequence[Host]) -> list[s
         found = [f"{name}: {line}" for name in now for line in sorted(now[name] ^ before[name])]
         if not found or time.monotonic() > deadline:
             return found
+        time.sleep(REST_S / 10)
