@@ -56,7 +56,7 @@ def framed(number: int, answer: Answer, size: int = 400) -> list[bytes]:
 
 
 def gone(group: int, patience: float) -> bool:
-    """Tell whether a group of processes ends in time; who has reaped its dead is not ours to say."""
+    """Tell whether a group of processes ends in time, and its dead are reaped by whoever does."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
