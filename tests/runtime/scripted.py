@@ -57,7 +57,9 @@ class Script:
         for other, link in self.links.items():
             if not self.vector.in_turn:
                 say(link, self.vector.stream(other, self.ours), manner.piece)
-            link.sendall(manner.trailing(other))
+            # Our rank may be done, and gone.
+            with contextlib.suppress(ConnectionError):
+                link.sendall(manner.trailing(other))
         for other, link in self.links.items():
             if not self.vector.in_turn:
                 expected = self.vector.stream(self.ours, other)
