@@ -28,6 +28,8 @@ from rlxdeploy.runtime.wire.frame import Frame, Kind, encode, hello
 from tests.runtime.cluster import (
     KINDS,
     MEMORY_MESH,
+    NATIVE_MESH,
+    NATIVE_STAR,
     PATIENCE_S,
     TCP_MESH,
     TCP_STAR,
@@ -145,6 +147,18 @@ def test_a_rank_may_finish_while_others_still_receive(kind: LinkKind) -> None:
 
     assert all((mine == array).all() for mine, _ in results)
     assert results[2][1] == b"last words"
+
+
+@pytest.mark.parametrize("kind", [TCP_MESH, NATIVE_MESH, NATIVE_STAR], ids=lambda kind: kind.name)
+def test_who_leaves_last_does_not_wait_for_those_who_are_gone(kind: LinkKind) -> None:
+    """Nobody reads its goodbye any more: `close` returns long before it would give up."""
+    cluster = start(kind, 3, Limits(linger_s=PATIENCE_S))
+    cluster.run(lambda group: group.barrier())
+    began = time.monotonic()
+    for group in cluster.groups:
+        group.close()
+
+    assert time.monotonic() - began < PATIENCE_S / 2
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

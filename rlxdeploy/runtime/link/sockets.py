@@ -25,6 +25,8 @@ from rlxdeploy.runtime.limits import Limits
 ENDED = getattr(select, "POLLRDHUP", 0)
 
 _INFO_BYTES = 60
+# The state in its first byte.
+_TCP_CLOSE = 7
 # Zero-window probes that a live host has answered leave a count of one at most.
 _UNANSWERED = 2
 
@@ -54,13 +56,24 @@ def shrink(sock: socket.socket, limits: Limits) -> None:
 
 
 def unsent(sock: socket.socket) -> int:
-    """Return how many bytes the peer's kernel has not acknowledged; 0 where nobody can tell."""
+    """Return how many bytes the peer's kernel has yet to acknowledge; 0 where nobody can tell.
+
+    After a reset it never will, although the kernel here goes on counting them.
+    """
     answer = bytearray(4)
     try:
         ioctl(sock.fileno(), termios.TIOCOUTQ, answer)
+        (count,) = struct.unpack("i", answer)
+        return 0 if count and _is_over(sock) else int(count)
     except OSError:
         return 0
-    return int(struct.unpack("i", answer)[0])
+
+
+def _is_over(sock: socket.socket) -> bool:
+    """Whether the connection has ended both ways, in order or by a reset."""
+    if sys.platform != "linux":
+        return False
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
 
 
 def vanished(sock: socket.socket, seconds: float) -> bool:
