@@ -355,6 +355,8 @@ def test_arguments_that_fit_no_group_change_nothing(cluster: Cluster) -> None:
         (lambda group: group.reduce_scatter(np.zeros(1, np.complex64)), TypeError),
         (lambda group: group.all_reduce(np.zeros(1, np.int16), dtype="bf16"), TypeError),
         (lambda group: group.all_reduce_typed(np.zeros(1), dtype="fp8"), TypeError),
+        (lambda group: group.all_reduce(np.zeros(1), "median"), ValueError),  # type: ignore[arg-type] # the claim
+        (lambda group: group.reduce(np.zeros(1), 0, "median"), ValueError),  # type: ignore[arg-type] # the claim
     ]
 
     def misuse(group: ProcessGroup) -> NDArray[Any]:

@@ -73,6 +73,8 @@ class Native(Correspondence):
         """all_reduce *array* in place, if it is plain, as calls with its like were prepared for."""
         prepared = self._prepared.get((array.dtype, array.shape))
         if prepared is None or prepared[0] is not kind:
+            if not isinstance(kind, ReduceKind):
+                return False  # type: ignore[unreachable] # not every program is typed
             prepared = self._prepare(array, kind)
         express = prepared[1]
         if express is None or not (express.any_layout or array.flags.c_contiguous):
