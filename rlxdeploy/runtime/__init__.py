@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, List
 if TYPE_CHECKING:
     from rlxdeploy.runtime.algorithm.fold import ReduceKind
     from rlxdeploy.runtime.errors import (
+        CollectiveMismatch,
         CollectiveTimeout,
         GroupClosed,
         GroupError,
@@ -32,11 +33,15 @@ if TYPE_CHECKING:
     from rlxdeploy.runtime.link.collectives import Turnout
     from rlxdeploy.runtime.node import Node
     from rlxdeploy.runtime.settings import Settings
+    from rlxdeploy.runtime.wire.identity import HandshakeRefused, IdentityMismatch, WrongKey
 
 __all__ = (
+    "CollectiveMismatch",
     "CollectiveTimeout",
     "GroupClosed",
     "GroupError",
+    "HandshakeRefused",
+    "IdentityMismatch",
     "JoinTimeout",
     "LengthMismatch",
     "Limits",
@@ -54,14 +59,18 @@ __all__ = (
     "SettingsError",
     "Turnout",
     "WireError",
+    "WrongKey",
 )
 _HOMES = {
+    "HandshakeRefused": "wire.identity",
+    "IdentityMismatch": "wire.identity",
     "Limits": "limits",
     "Node": "node",
     "ProcessGroup": "group",
     "ReduceKind": "algorithm.fold",
     "Settings": "settings",
     "Turnout": "link.collectives",
+    "WrongKey": "wire.identity",
 }
 
 

@@ -106,8 +106,9 @@ class Node:
     def connect(self) -> ProcessGroup:
         """Join the group; a service manager is sent STATUS and READY.
 
-        Raises JoinTimeout with the missing ranks and what was tried for each, SettingsError,
-        NotSupported, PortInUse, RefusedError.
+        Raises JoinTimeout with the missing ranks and what was tried for each, PeerLost where one
+        goes the moment the group has formed; SettingsError, PortInUse, another RefusedError; on
+        the native wire HandshakeRefused: IdentityMismatch with both values, or WrongKey.
         """
         report = Reporter(self._settings, self._environ)
         try:
