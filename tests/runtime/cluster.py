@@ -168,6 +168,8 @@ TCP6_MESH = Kind("tcp6-mesh", "mesh", "::1")
 TCP6_STAR = Kind("tcp6-star", "star", "::1")
 NATIVE_MESH = Kind("native-mesh", "mesh", "127", "native")
 NATIVE_STAR = Kind("native-star", "star", "127", "native")
+NATIVE6_MESH = Kind("native6-mesh", "mesh", "::1", "native")
+NATIVE6_STAR = Kind("native6-star", "star", "::1", "native")
 KINDS = (
     MEMORY_MESH,
     MEMORY_STAR,
@@ -177,4 +179,6 @@ KINDS = (
     TCP6_STAR,
     NATIVE_MESH,
     NATIVE_STAR,
+    NATIVE6_MESH,
+    NATIVE6_STAR,
 )

@@ -13,10 +13,10 @@ def worlds(kind: Kind) -> Sequence[int]:
     The native wire has its own schedules for most of them, and only runs over sockets.  Those of
     the rlx wire are tried for all in memory; what is left to try are the links.
     """
-    if kind.host is None or kind.wire == "native":
-        return range(1, 9)
     # IPv6 differs in how a connection is made, not in what goes over it.
-    return (3,) if kind.host == "::1" else (1, 2, 3, 5, 8)
+    if kind.host == "::1":
+        return (3,)
+    return range(1, 9) if kind.host is None or kind.wire == "native" else (1, 2, 3, 5, 8)
 
 
 @pytest.fixture(

@@ -148,6 +148,62 @@ def test_all_gather_fills_the_array_it_is_given(cluster: Cluster) -> None:
         assert result.tolist() == [[rank] * 3 for rank in range(world)]
 
 
+LAYOUTS: Dict[str, Callable[[], NDArray[Any]]] = {
+    "0-d": lambda: np.array(2, np.float32),
+    "empty": lambda: np.ones((3, 0, 2), np.float64),
+    "strided": lambda: np.arange(24, dtype=np.float32).reshape(4, 6)[::2, 1::2],
+    "T": lambda: np.arange(12, dtype=np.float16).reshape(3, 4).T,
+    "big-endian": lambda: np.arange(7, dtype=">f4"),
+    "reversed": lambda: np.arange(6, dtype=np.float64)[::-1],
+}
+
+
+def brought(name: str, rank: int) -> NDArray[Any]:
+    """Return what *rank* brings in a layout."""
+    array = LAYOUTS[name]()
+    array += rank
+    return array
+
+
+def test_arrays_of_any_layout_are_moved(cluster: Cluster) -> None:
+    """0-d, zero-sized, strided, big-endian: what arrives has the same elements in their order."""
+    world = len(cluster.groups)
+    turn = [(rank, (rank + 1) % world) for rank in range(world)]
+
+    def move_all(group: ProcessGroup, name: str) -> Dict[str, Any]:
+        mine, averaged, received = (brought(name, group.rank) for _ in range(3))
+        # In a star only rank 0 has a link to every other.
+        if group.rank in {0, world - 1}:
+            group.send(world - 1 - group.rank, 5, mine)
+            group.recv(world - 1 - group.rank, 5, received)
+        group.federated_average(averaged, 30.0)
+        rows = np.moveaxis(np.stack([mine] * world, -1), -1, 0)
+        return {
+            "received": received.tolist(),
+            "gathered": group.all_gather(mine).tolist(),
+            "exchanged": group.all_to_all(rows).tolist(),
+            "parts": [part.tolist() for part in group.all_to_all_v([mine] * world)],
+            "permuted": group.ppermute(mine, turn).tolist(),
+            "averaged": averaged,
+        }
+
+    everywhere = cluster.run(lambda group: {name: move_all(group, name) for name in LAYOUTS})
+    for name in LAYOUTS:
+        arrays = [brought(name, rank) for rank in range(world)]
+        lists = [array.tolist() for array in arrays]
+        mean = np.mean([array.astype(np.float64) for array in arrays], axis=0)
+        for rank, got in enumerate(results[name] for results in everywhere):
+            ends = rank in {0, world - 1}
+            np.testing.assert_allclose(got.pop("averaged"), mean, rtol=1e-3, err_msg=name)
+            assert got == {
+                "received": lists[world - 1 - rank if ends else rank],
+                "gathered": lists,
+                "exchanged": lists,
+                "parts": [array.ravel().tolist() for array in arrays],
+                "permuted": lists[rank - 1],
+            }, name
+
+
 def test_arguments_no_group_can_carry_out_change_nothing(cluster: Cluster) -> None:
     """A wrong argument is refused by its rank alone, and the group goes on."""
     world = len(cluster.groups)
