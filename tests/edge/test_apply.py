@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rlxdeploy.edge.apply import Carried, Manner, carried_out
+from rlxdeploy.edge.apply import Carried, Manner, Patience, carried_out
 from rlxdeploy.edge.local import LocalSession
 from rlxdeploy.edge.session import Session
 from rlxdeploy.errors import HostError, Locked, Refused, Unreachable
@@ -283,6 +283,10 @@ def test_a_locked_host_names_who_holds_it(lab: Lab) -> None:
     assert not lab.carry_out(lab.plan((), lab.destroy_plan().hosts["local"].go)).outcomes.failed
 
 
+# Two shells at once, on a machine that has much else to do.
+LONG = Patience(stage=90, go=90, hold=90, bye=60, rival=60)
+
+
 @dataclass
 class Rival:
     """One of two applies for the hosts a and b; it comes to *late* once the other has staged it."""
@@ -302,14 +306,14 @@ class Rival:
 
         def open_session(host: Host, _deadline: float) -> Session:
             if host.name == self.late:
-                assert first.wait(QUICK.stage)
+                assert first.wait(LONG.stage)
             return LocalSession(host, ("/bin/sh",))
 
         def tell(host: str, what: str) -> None:
             if what == "staged":
                 self.staged[host].set()
 
-        manner = Manner(self.by, patience=QUICK, tell=tell)
+        manner = Manner(self.by, patience=LONG, tell=tell)
         plan = replace(parts["a"], hosts=hosts)
         with carried_out(plan, None, open_session, manner) as carried:
             return carried

@@ -36,6 +36,11 @@ lock() {
   need_folder "$home"
   noted=$(wc -l 2>/dev/null <"$data/.made") || noted=0
   complaint=$(lock_file "$home/lock" 2>&1); taken=$?
+  # Another apply that undoes itself may have taken the empty folder away in between.
+  if [ "$taken" = 2 ] && [ ! -d "$home" ]; then
+    need_folder "$home"
+    complaint=$(lock_file "$home/lock" 2>&1); taken=$?
+  fi
   if [ "$taken" = 1 ]; then
     since=$(value since "$home/lock")
     say locked "$(value by "$home/lock"), pid $(value pid "$home/lock"), for $(($(date +%s) - ${since:-0})) s"
