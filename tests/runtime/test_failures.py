@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, Tuple, Type
 import numpy as np
 import pytest
 
+from rlxdeploy.runtime.algorithm.tags import Tag
 from rlxdeploy.runtime.errors import (
     CollectiveMismatch,
     CollectiveTimeout,
@@ -302,6 +303,39 @@ def test_a_peer_that_breaks_the_rules_is_named(
         raw.shutdown(socket.SHUT_WR)
         with pytest.raises(error, match=f"rank 0 .*{says}"):
             group.recv_bytes(0, 1, timeout=5)
+
+
+UNFIT: Dict[str, Tuple[int, bytes, Callable[[ProcessGroup], Any], str]] = {
+    "chunk": (
+        Tag.ALL_TO_ALL,
+        bytes(8),
+        lambda group: group.all_to_all(np.zeros((2, 1), np.float32)),
+        "rank 0 sent 8 bytes where this rank expects 4",
+    ),
+    "count": (
+        Tag.ALL_TO_ALL_V,
+        b"\xff" * 8,
+        lambda group: group.all_to_all_v([np.zeros(1, np.float32)] * 2),
+        "rank 0 announced 18446744073709551615 elements",
+    ),
+    "half a count": (
+        Tag.ALL_TO_ALL_V,
+        bytes(4),
+        lambda group: group.all_to_all_v([np.zeros(1, np.float32)] * 2),
+        "rank 0 sent 4 bytes where this rank expects 8",
+    ),
+}
+
+
+@pytest.mark.parametrize(("tag", "said", "call", "words"), UNFIT.values(), ids=UNFIT)
+def test_what_does_not_fit_an_exchange_is_refused(
+    tag: int, said: bytes, call: Callable[[ProcessGroup], Any], words: str
+) -> None:
+    """A part of another size, or a count that no memory holds, makes an upstream rank panic."""
+    with beside_raw_peer(Limits()) as (group, raw):
+        raw.sendall(encode(Frame(Kind.SEND, 0, tag, said)))
+        with pytest.raises(WireError, match=words):
+            call(group)
 
 
 def test_a_second_hello_says_nothing_new() -> None:

@@ -104,11 +104,14 @@ DEEDS: Dict[str, Deed] = {
 }
 
 
-CASES = [
-    (vector, rank)
-    for vector in (*PLAYABLE.values(), *DERIVED.values())
-    for rank in range(vector.world)
+PLAYED = (*PLAYABLE.values(), *DERIVED.values())
+# Where nothing goes between workers a star says the same in the same order; only who dials differs.
+STARS = [
+    vector._replace(name=f"{vector.name}_in_a_star", topology="star")
+    for vector in PLAYED
+    if vector.topology == "mesh" and all(0 in (source, to) for source, to, _ in vector.frames)
 ]
+CASES = [(vector, rank) for vector in (*PLAYED, *STARS) for rank in range(vector.world)]
 
 
 @pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS)
