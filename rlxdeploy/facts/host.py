@@ -25,13 +25,15 @@ def questions(enquiry: Enquiry) -> Sequence[Question]:
 
 def parse(host: Host, enquiry: Enquiry, answers: Answers) -> HostFacts:
     """Read the answers; raise AnswerError where one that decisions rest on is missing or bad."""
+    # In the order in which one row asks them, so that the one that hung is named.
+    system, job = platform.parse(enquiry, answers), digests.parse(answers)
     ranks = units.parse(answers)
     return HostFacts(
         host=host,
         hardware=bench.measured(hardware.parse(enquiry, answers), bench.parse(answers)),
         network=network.parse(answers),
-        platform=platform.parse(enquiry, answers),
-        job=replace(digests.parse(answers), ranks=ranks),
+        platform=system,
+        job=replace(job, ranks=ranks),
         holders=holders.parse(enquiry, answers, ranks),
         unanswered=answers.unanswered,
     )
