@@ -10,6 +10,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import SettingsError, ranks_text
+from rlxdeploy.runtime.link.discovery import own_address
 from rlxdeploy.runtime.link.form import Onlooker
 from rlxdeploy.runtime.link.mdns import NodeAdvert
 from rlxdeploy.runtime.link.udp import own_host
@@ -127,7 +128,7 @@ class Reporter(Onlooker):
 
     def _shown(self) -> NodeAdvert:
         settings = self._settings
-        own = settings.listen_address or Address(own_host(), settings.data_port)
+        own = own_address(settings) or Address(own_host(), settings.data_port)
         name = f"{settings.job or 'rlx'}-{settings.rank}"
         return NodeAdvert(name, own, self._say_once)
 

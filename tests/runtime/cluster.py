@@ -59,6 +59,13 @@ def free_ports(count: int, host: str) -> List[int]:
     return found
 
 
+def free_udp_port() -> int:
+    """Return a UDP port that nobody has on any address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
 def peers_on(host: str, world: int) -> List[str]:
     """Return free addresses for *world* ranks on *host*."""
     shown = f"[{host}]" if ":" in host else host

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 import pytest
 
@@ -14,7 +14,7 @@ from rlxdeploy.runtime.errors import SettingsError
 from rlxdeploy.runtime.link.mdns import NODE, available, shut
 from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.settings import Settings
-from tests.runtime.cluster import free_ports, fresh_host, in_threads
+from tests.runtime.cluster import free_ports, free_udp_port, fresh_host, in_threads
 
 pytestmark = pytest.mark.skipif(not available(), reason="this Python has no zeroconf")
 
@@ -58,23 +58,31 @@ class Looking:
         shut(self._zeroconf)
 
 
-def pair(host: str, advertise: str) -> List[Node]:
-    """Return two ranks at *host*."""
-    ports = free_ports(2, host)
-    peers = ",".join(f"{host}:{port}" for port in ports)
-    both = {"WORLD": "2", "PEERS": peers, "RLX_JOB": "demo", "RLX_ADVERTISE": advertise}
-    return [Node.from_env({**both, "RANK": str(rank)}) for rank in (0, 1)]
+def written(host: str, ports: List[int]) -> Dict[str, str]:
+    return {"PEERS": ",".join(f"{host}:{port}" for port in ports)}
 
 
-def test_a_group_is_shown_while_it_lives() -> None:
+def to_be_found(host: str, ports: List[int]) -> Dict[str, str]:
+    ports[1] = ports[0] + 1
+    return {
+        "DISCOVER": "1",
+        "DISC_PORT": str(free_udp_port()),
+        "DATA_PORT": str(ports[0]),
+        "RLX_BIND": host,
+    }
+
+
+@pytest.mark.parametrize("way", [written, to_be_found])
+def test_a_group_is_shown_while_it_lives(way: Callable[[str, List[int]], Dict[str, str]]) -> None:
     """Every rank by job and number, at its own address and port; afterwards nobody is."""
     host = fresh_host()
-    nodes = pair(host, "1")
+    ports = free_ports(2, host)
+    both = {"WORLD": "2", "RLX_JOB": "demo", "RLX_ADVERTISE": "1", **way(host, ports)}
+    nodes = [Node.from_env({**both, "RANK": str(rank)}) for rank in (0, 1)]
     looking = Looking(host)
     try:
         groups = in_threads([node.connect for node in nodes])
         names = [f"demo-{rank}.{NODE}" for rank in (0, 1)]
-        ports = [address.port for address in nodes[0].settings.peers]
         assert looking.wait_for(names) == {name: (host, port) for name, port in zip(names, ports)}
         in_threads([group.close for group in groups])
         assert looking.wait_for([]) == {}

@@ -27,6 +27,7 @@ from tests.runtime.cluster import (
     PATIENCE_S,
     Cluster,
     free_ports,
+    free_udp_port,
     fresh_host,
     in_threads,
     outcome,
@@ -87,12 +88,6 @@ class Ear(Onlooker):
 
     def noticed(self, text: str) -> None:
         self.noted.append(text)
-
-
-def free_udp_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(seconds: float) -> Until:
@@ -368,10 +363,11 @@ def test_strangers_do_not_lead_a_job_with_a_key_astray(lan: Lan) -> None:
         liar.join()
 
 
-def test_discovery_needs_an_ipv4_address(lan: Lan) -> None:
+@pytest.mark.parametrize("bind", ["::1", "::"])
+def test_discovery_needs_an_ipv4_address(lan: Lan, bind: str) -> None:
     """Broadcasts know no other; the error names the variable."""
-    with pytest.raises(SettingsError, match="RLX_BIND is '::1'"):
-        lan.node(0, more={"RLX_BIND": "::1"}).connect()
+    with pytest.raises(SettingsError, match=f"RLX_BIND is '{bind}'"):
+        lan.node(0, more={"RLX_BIND": bind, "RLX_SECURITY": "none"}).connect()
 
 
 def test_only_the_job_with_the_key_is_told_where_rank_0_is(lan: Lan) -> None:

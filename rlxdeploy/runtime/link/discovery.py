@@ -27,15 +27,8 @@ class Discovery:
 
     @property
     def own(self) -> Optional[Address]:
-        """Where this rank is to listen: RLX_BIND, else where the default route leaves from."""
-        settings = self._settings
-        if settings.star and settings.rank:
-            return None
-        port = settings.data_port + settings.rank
-        address = parse_address(settings.bind or own_host(), port)
-        if _any_host(address.host):
-            address = Address(own_host(), address.port)
-        return address
+        """Where this rank is to listen; None where it does not."""
+        return own_address(self._settings)
 
     def find(self, until: Until) -> Tuple[Address, ...]:
         """Return PEERS: all ranks of a mesh, rank 0 of a star.
@@ -85,9 +78,27 @@ class Discovery:
             self._onlooker.noticed("zeroconf is not installed: workers need DISCOVER_HOST")
 
 
+def own_address(settings: Settings) -> Optional[Address]:
+    """Return where a rank is to be found that listens, or is to; None for one that does not.
+
+    RLX_BIND or the own PEERS address, else where the default route leaves from: nobody can dial
+    the wildcard.
+    """
+    if not settings.discover:
+        address = settings.listen_address
+    elif settings.star and settings.rank:
+        address = None
+    else:
+        address = parse_address(settings.bind or own_host(), settings.data_port + settings.rank)
+    if address is not None and _any_host(address.host):
+        return Address(own_host(), address.port)
+    return address
+
+
 def _any_host(host: str) -> bool:
+    """Whether *host* is the wildcard of IPv4, the only one that leads to `own_host`."""
     try:
-        return ipaddress.ip_address(host).is_unspecified
+        return ipaddress.IPv4Address(host).is_unspecified
     except ValueError:
         return False
 
