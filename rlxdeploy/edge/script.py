@@ -39,6 +39,10 @@ _PARTS = ("say", "process", "lock", "folder", "stage", "ranks", "sweep", "go", "
 
 _TIMER = "the revert timer"
 
+# Where a content begins at a multiple of its own size, a host cuts it out with one process, not
+# three; so much of nothing may go over the wire for that.
+_WIDEST_GAP = 32 << 10
+
 # One argument of a command may be 128 KiB on Linux, and sudo takes the script as one.
 _LONGEST_SCRIPT = 120_000
 
@@ -78,6 +82,7 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
     Raises KeyError where a content is missing: the plan was made from other files.
     """
     payload = _Payload(files)
+    _lay_stored(part, payload)
     stage = [*_stage(part, payload), *_way_back(part, payload)]
     steps = enumerate((*part.go, *part.confirm), start=1)
     calls = [f"step {number} {_call(part, step)}" for number, step in steps]
@@ -157,7 +162,7 @@ def _way_back(part: HostPlan, payload: "_Payload") -> Iterator[str]:
 
 
 class _Payload:
-    """Contents by digest, laid end to end in the order in which they are first asked for."""
+    """Contents by digest in the order in which they are first asked for."""
 
     def __init__(self, files: HostFiles | None) -> None:
         every = (*files.released, *files.installed, *files.stored) if files else ()
@@ -184,6 +189,9 @@ class _Payload:
         return note(self._files, tree) if self._files else {}
 
     def add(self, content: bytes) -> str:
+        if content:
+            gap = -len(self.data) % len(content)
+            self.data += bytes(gap if gap <= _WIDEST_GAP else 0)
         place = f"{len(self.data)} {len(content)}"
         self.data += content
         return place
@@ -205,6 +213,13 @@ def _settings(part: HostPlan, terms: Terms) -> Iterator[str]:
         "notify": "notify" if part.back and part.back.notify else "",
     }
     yield from (f"{name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def _lay_stored(part: HostPlan, payload: _Payload) -> None:
+    """Put the largest contents first, before which any gap would be wide."""
+    for step in part.stage:
+        if isinstance(step, StoreFile):
+            payload.place(step.digest)
 
 
 def _stage(part: HostPlan, payload: _Payload) -> Iterator[str]:

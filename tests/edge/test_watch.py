@@ -118,7 +118,7 @@ def test_a_log_that_is_not_there_is_empty(lab: Lab) -> None:
 
 
 JOURNAL = {
-    "system": ("systemd", "as_root_without_input 'exec journalctl -q --no-pager", ""),
+    "system": ("systemd", "set -- 'exec journalctl -q --no-pager", ""),
     "user": ("systemd-user", "exec journalctl --user -q --no-pager", "yesterday"),
 }
 

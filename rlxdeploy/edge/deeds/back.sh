@@ -53,10 +53,9 @@ way_back() { # offset bytes boot ranks... -- files...
     printf '%s\n' "$file" >>"$coming" || die "write $coming:$(room)"
   done
   try "write $back.tmp/back.sh" write "$back.tmp/back.sh" 600 "" "$offset" "$bytes"
-  try "write $back.tmp" all_durable "$back.tmp"
+  unsettled="$unsettled$(find "$back.tmp")
+"
 }
-
-all_durable() { [ -z "$can_sync" ] || find "$1" -exec sync {} +; } # folder
 
 put_back() { # copy path
   cmp -s "$1" "$2" && [ "$(mode "$1")" = "$(mode "$2")" ] && return

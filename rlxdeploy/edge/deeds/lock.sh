@@ -4,8 +4,9 @@ value() { sed -n "s/^$1=//p" "$2" 2>/dev/null; } # key, file
 
 lock_file() { # path: 0 taken, 1 held by somebody who lives, 2 cannot be made; $taken says it too
   turn=0; taken=2
-  { echo "pid=$$"; echo "start=$(started $$)"; echo "boot=$(boot)"
-    echo "since=$(date +%s)"; echo "by=$by"
+  # Only who finds the job's own lock is told since when.
+  { [ "$1" != "$home/lock" ] || echo "since=$(date +%s)"
+    echo "pid=$$"; echo "start=$(started $$)"; echo "boot=$(boot)"; echo "by=$by"
     echo "mark=${mark:-$m}"; } >"$1.$$" || { rm -f "$1.$$"; return 2; }
   while [ "$taken" = 2 ] && [ "$turn" -lt 3 ]; do
     turn=$((turn + 1))

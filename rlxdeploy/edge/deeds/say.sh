@@ -9,7 +9,9 @@
 umask 077
 LC_ALL=C; export LC_ALL
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH
-locked=; mark=; reader=; guard=; fresh=; prepared=; noted=0; at=stage
+locked=; mark=; reader=; guard=; fresh=; prepared=; unsettled=; noted=0; at=stage
+# The mode of folders through which a job's user has to get where the system's manager starts it.
+shared=700; [ "$launch" != systemd ] || shared=755
 
 say() { printf '\n%s %s\n' "$m" "$*"; }
 

@@ -11,18 +11,27 @@ take() { # bytes: the payload, all of it before anything is made of it
   [ "$got" -eq "$1" ] || die "the connection ended after $got of $1 bytes"
 }
 
-piece() { tail -c "+$(($1 + 1))" "$home/payload.tmp" | head -c "$2"; } # offset, bytes
+# A piece that begins at a multiple of its size is one block to dd, which also says whether it got
+# and put down the whole of it.  A block has to fit into memory.
+pour() { # offset bytes: of the payload to descriptor 4, all of it
+  [ "$2" != 0 ] || return 0
+  if [ $(($1 % $2)) = 0 ] && [ "$2" -le 16777216 ]; then
+    said=$(dd if="$home/payload.tmp" bs="$2" skip=$(($1 / $2)) count=1 2>&1 >&4)
+    case $said in *1+0*1+0*) return 0 ;; esac
+    printf '%s\n' "$said" >&2
+    return 1
+  fi
+  tail -c "+$(($1 + 1))" "$home/payload.tmp" | head -c "$2" >&4
+}
 
 # Called by `try`, which makes the subshell that its settings end with.
 write() { # path mode owner offset bytes: owner and mode stand before there is any content
   [ ! -e "$1" ] && [ ! -L "$1" ] || rm -f "$1" || return
   set -C
   exec 4>"$1" || return
-  [ -z "$3" ] || chown "$3" "$1" || return
+  case $launch:$3 in *: | systemd:root) ;; *) chown "$3" "$1" || return ;; esac
   chmod "$2" "$1" || return
-  piece "$4" "$5" >&4 || return
-  [ "$(wc -c <"$1")" -eq "$5" ] || { echo "only a part of $1 was written" >&2; return 1; }
-  durable "$1"
+  pour "$4" "$5"
 }
 
 can_sync=
@@ -30,11 +39,22 @@ can_sync=
 
 durable() { [ -z "$can_sync" ] || sync "$@"; } # paths
 
+settle() { # what was written since the last time outlives a power cut; a process for all of it
+  [ -n "$unsettled" ] || return 0
+  list=$unsettled; unsettled=
+  IFS='
+'
+  set -f
+  # shellcheck disable=SC2086
+  set -- $list
+  set +f; unset IFS
+  try "write $1" durable "$@"
+}
+
 begin() { # release
   need_folder "$home/releases"
   [ ! -e "$home/current" ] || [ -L "$home/current" ] || die "$home/current is no link of ours"
-  try "make $home/releases/$1.tmp" mkdir "$home/releases/$1.tmp"
-  [ "$launch" != systemd ] || chmod 755 "$home/releases" "$home/releases/$1.tmp"
+  try "make $home/releases/$1.tmp" mkdir -m "$shared" "$home/releases/$1.tmp"
 }
 
 below() { # folder in a release: under the system's manager the job's user has to get through
@@ -46,6 +66,8 @@ put() { # release path mode offset bytes
   target=$home/releases/$1.tmp/$2
   [ -d "${target%/*}" ] || try "make the folder of $2" below "${target%/*}"
   try "write $target" write "$target" "$3" "" "$4" "$5"
+  unsettled="$unsettled$target
+"
   # What lies in a release besides is the job's; our own two folders are known.
   case $2 in env/* | process/*) return 0 ;; esac
   printf '%s\n' "$2" >>"$home/releases/$1.tmp/.released" || die "write $target:$(room)"
@@ -83,11 +105,13 @@ relabel() { # path: under SELinux a renamed file keeps the label of its first na
 
 finish() { # release: in place, unless one with the same name is: that may be running
   staged=$home/releases/$1
+  settle
   if [ ! -e "$staged" ]; then
     try "put $staged in place" mv "$staged.tmp" "$staged"
     fresh=$staged
     try "label $staged" relabel "$staged"
-    try "put $staged in place" durable "$home/releases"
+    unsettled="$unsettled$home/releases
+"
   elif alike "$staged" "$staged.tmp"; then
     rm -rf "$staged.tmp"
   fi
@@ -96,8 +120,9 @@ finish() { # release: in place, unless one with the same name is: that may be ru
 store() { # digest offset bytes
   need_folder "$data/store"
   hold_store || die "lock $data/store: held by $(value by "$data/store/.lock")$(room)"
-  if ! piece "$2" "$3" | cmp -s - "$data/store/$1"; then
+  if [ ! -f "$data/store/$1" ] || ! pour "$2" "$3" 4>&1 | cmp -s - "$data/store/$1"; then
     try "write $data/store/$1" write "$data/store/$1.$$" 644 "" "$2" "$3"
+    try "write $data/store/$1" durable "$data/store/$1.$$"
     try "write $data/store/$1" mv -f "$data/store/$1.$$" "$data/store/$1"
   fi
   release_store
@@ -120,6 +145,8 @@ prepare() { # path mode owner offset bytes: beside its place, so that after GO a
   need_folder "${1%/*}"
   prepared="$prepared$1.rlx-new
 "
+  unsettled="$unsettled$1.rlx-new
+"
   try "write $1" write "$1.rlx-new" "$2" "$3" "$4" "$5"
 }
 
@@ -136,6 +163,7 @@ undo() {
 }
 
 await_go() {
+  settle
   rm -f "$home/payload.tmp"
   say staged
   IFS= read -r word || { word=; true; }
