@@ -23,9 +23,17 @@ def flatten(array: NDArray[Any], *, result: bool = False) -> NDArray[Any]:
         raise TypeError(f"an array of {array.dtype} holds no bytes to send")
     if result and not array.flags.writeable:
         raise ValueError("the array is read-only; results are written into it")
-    if is_flat(array):
-        return array.reshape(-1)
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
+    plain = array if type(array) is np.ndarray else _plain(array)
+    if is_flat(plain):
+        return plain.reshape(-1)
+    return np.ascontiguousarray(plain, plain.dtype.newbyteorder("<")).reshape(-1)
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the memory of an array of another class, which may shape and count in its own way."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask; hand over its data, and mask")
+    return array.view(np.ndarray)
 
 
 def is_flat(array: NDArray[Any]) -> bool:

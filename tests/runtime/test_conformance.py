@@ -343,6 +343,19 @@ def test_arrays_of_any_layout_work_in_every_reduction(cluster: Cluster) -> None:
     cluster.run(work)
 
 
+def test_an_array_of_another_class_is_reduced_as_the_plain_one(cluster: Cluster) -> None:
+    """A matrix has two dimensions whatever happens to it; its memory is reduced like any other."""
+    world = len(cluster.groups)
+    total = sum(range(1, world + 1))
+
+    def work(group: ProcessGroup) -> List[Any]:
+        matrix = np.full((2, 3), group.rank + 1.0).view(np.matrix)
+        assert group.all_reduce(matrix) is matrix
+        return [matrix.tolist(), group.all_gather(matrix[:, 1]).tolist()]
+
+    assert cluster.run(work) == [[[[total] * 3] * 2, [[[total]] * 2] * world]] * world
+
+
 def test_arguments_that_fit_no_group_change_nothing(cluster: Cluster) -> None:
     """They are refused before anything is sent, on the rank that made them, and it goes on."""
     world = len(cluster.groups)
@@ -350,6 +363,7 @@ def test_arguments_that_fit_no_group_change_nothing(cluster: Cluster) -> None:
     wrongs: List[Tuple[Callable[[ProcessGroup], Any], Type[Exception]]] = [
         (lambda group: group.all_reduce(np.zeros(3, np.complex64)), TypeError),
         (lambda group: group.all_reduce([1.0]), TypeError),  # type: ignore[arg-type] # the claim
+        (lambda group: group.all_reduce(np.ma.masked_less(np.ones(2), 0)), TypeError),
         (lambda group: group.all_reduce(np.frombuffer(b"1234", "<f4")), ValueError),
         (lambda group: group.reduce(np.zeros(1), world), ValueError),
         (lambda group: group.reduce_scatter(np.zeros(1, np.complex64)), TypeError),
