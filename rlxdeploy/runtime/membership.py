@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from types import TracebackType
 from typing import Callable, Optional, Type, TypeVar
 
@@ -83,9 +84,9 @@ class Membership:
     ) -> Call:
         if self._ended is not None:
             raise GroupClosed(f"{op}: the group has ended: {self._ended}")
-        if not 0 <= other < self.world:
+        if not 0 <= index(other) < self.world:
             raise ValueError(f"{op}: ranks are 0..{self.world - 1}")
-        if not 0 <= tag < RESERVED_TAGS:
+        if not 0 <= index(tag) < RESERVED_TAGS:
             raise ValueError(f"{op}: tags are 0..{RESERVED_TAGS - 1:#x}, not {tag:#x}")
         return begin(op, self._timeout if timeout is None else timeout, whole=whole)
 

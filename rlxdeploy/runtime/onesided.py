@@ -7,6 +7,7 @@ to a get, from the rank that was put to.
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
@@ -32,13 +33,14 @@ class OneSided(Membership):
         """Store *data* at byte *offset* of rank *to*'s heap; returns once its memory may change."""
         call = self._begin(f"put to rank {to}", timeout, to)
         whole = as_bytes(flatten(data)) if isinstance(data, np.ndarray) else memoryview(data)
-        self._guard(call, lambda: self._wire.put(to, offset, whole.cast("B"), call))
+        at = index(offset)
+        self._guard(call, lambda: self._wire.put(to, at, whole.cast("B"), call))
 
     def get(self, source: int, offset: int, length: int, timeout: Optional[float] = None) -> bytes:
         """Return *length* bytes at byte *offset* of rank *source*'s heap."""
         call = self._begin(f"get from rank {source}", timeout, source)
         if length < 0:
             raise ValueError(f"{call.op}: {length} bytes")
-        into = memoryview(bytearray(length))
-        self._guard(call, lambda: self._wire.get(source, offset, into, call))
+        into, at = memoryview(bytearray(length)), index(offset)
+        self._guard(call, lambda: self._wire.get(source, at, into, call))
         return bytes(into)

@@ -28,7 +28,7 @@ def filled(rank: int, size: int, dtype: str = "<f4") -> NDArray[Any]:
 
 
 def test_broadcast_spreads_the_roots_array_from_every_root(cluster: Cluster) -> None:
-    """Whichever rank is the root, all end with its array, and it keeps its own."""
+    """Whichever rank is the root, as any kind of integer, all end with its array, which stays."""
     world = len(cluster.groups)
     cases = [(0, size) for size in SIZES] + [(root, LONG) for root in range(world)]
 
@@ -36,7 +36,7 @@ def test_broadcast_spreads_the_roots_array_from_every_root(cluster: Cluster) -> 
         given = []
         for root, size in cases:
             array = filled(group.rank, size)
-            group.broadcast(array, root)
+            group.broadcast(array, np.uint8(root))  # type: ignore[arg-type] # the claim
             given.append(array.tobytes())
         return given
 
@@ -220,6 +220,9 @@ def test_arguments_no_group_can_carry_out_change_nothing(cluster: Cluster) -> No
             (lambda: group.send(0, 0xFFF00000, np.zeros(1)), ValueError),
             (lambda: group.send(-1, 0, np.zeros(1)), ValueError),
             (lambda: group.recv_bytes(group.rank, 5), ValueError),
+            (lambda: group.broadcast(np.zeros(1), 0.0), TypeError),  # type: ignore[arg-type] # the claim
+            (lambda: group.send(0, 1.5, np.zeros(1)), TypeError),  # type: ignore[arg-type] # the claim
+            (lambda: group.put(0, 1.0, b"x"), TypeError),  # type: ignore[arg-type] # the claim
         ):
             with pytest.raises(error):
                 wrong()

@@ -63,7 +63,8 @@ class Header(NamedTuple):
 
 def word(op: int, kind: int, dtype: int, root: int) -> int:
     """Return the first of the four WORDS of such a header."""
-    return op | kind << 8 | dtype << 16 | VERSION << 24 | root << 32
+    # An integer of numpy would shift within its own few bits.
+    return op | kind << 8 | dtype << 16 | VERSION << 24 | int(root) << 32
 
 
 def decode(data: Buffer) -> Header:
