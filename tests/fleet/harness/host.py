@@ -4,7 +4,7 @@ import errno
 from pathlib import Path
 from typing import Literal
 
-from tests.fleet.harness.local import run, usual_umask
+from tests.fleet.harness.local import run, usual_umask, wait_until
 from tests.fleet.harness.machine import Machine, home
 from tests.fleet.harness.network import BASTION_INNER, Network, Port
 from tests.fleet.harness.spec import HostSpec
@@ -14,6 +14,7 @@ from tests.fleet.harness.trust import SshDirectory, Way, new_key
 # fish and csh are as ops, with these as their login shells.
 USERS = ("root", "ops", "asks", "nosudo", "fish", "csh")
 BASTION = "bastion"
+HEALED_S = 20.0
 
 _HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
 _NOISE = r"""printf '\033[31mWelcome\033[0m\n{"devices": []}\n'"""
@@ -97,9 +98,15 @@ class Host(Machine):
             self._network.carrier(port, "down")
 
     def heal(self) -> None:
-        """Put the host's cables back."""
+        """Put the host's cables back, and wait until the controller reaches it.
+
+        Whoever asked for its hardware address in vain may be told "no route" for seconds more.
+        """
         for port in self._ports:
             self._network.carrier(port, "up")
+        wait_until(
+            lambda: "" if self._network.reaches(self.port) else f"a way to {self.name}", HEALED_S
+        )
 
     def firewall(
         self, action: Literal["DROP", "REJECT"], *, port: int = 0, source: str = ""

@@ -108,6 +108,12 @@ class Network:
         """Pull the cable at the bridge's end, or put it back."""
         _ip(self.switch(port.place), f"link set {port.cable} {state}")
 
+    def reaches(self, port: Port) -> bool:
+        """Say whether the switch, and so the controller, gets a connection to *port*'s sshd."""
+        dial = ("timeout", "1", "bash", "-c", f"exec 3<>/dev/tcp/{port.ipv4}/22")
+        inside = ("ip", "netns", "exec", self.switch(port.place))
+        return run((*inside, *dial), check=False).returncode == 0
+
     def _build_router(self, router: str) -> None:
         uplink = Port("lan", _ROUTER)
         self.build("lan")
