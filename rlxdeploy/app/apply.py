@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from rlxdeploy.app.circumstances import whoami
+from rlxdeploy.app.circumstances import GRACE_S, whoami
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.lastwords import keep_logs
 from rlxdeploy.app.plan import Planned
 from rlxdeploy.app.preflight import checked
 from rlxdeploy.app.run import MILESTONES, HostState, Run
 from rlxdeploy.app.say import Doing, Say
-from rlxdeploy.edge.apply import Carried, Manner, carried_out
+from rlxdeploy.edge.apply import Carried, Manner, Patience, carried_out
 from rlxdeploy.edge.jobkey import make_key
 from rlxdeploy.edge.record import forget_record, read_record, remember, remember_only, write_record
 from rlxdeploy.edge.remembered import remember_facts
@@ -221,7 +221,10 @@ def manner(verb: str, plan: Plan, lab: Lab, say: Say, run: Run) -> Manner:
             say(Doing("change", len(gone), steps))
 
     most = plan.asked.max_fail
-    return Manner(_by(verb), lab.forks, most, _spare(verb, plan) if most else (), tell=tell)
+    # Hosts stay locked for as long as their ranks may take to join.
+    patience = Patience(hold=max(Patience().hold, plan.join_timeout + GRACE_S))
+    spare = _spare(verb, plan) if most else ()
+    return Manner(_by(verb), lab.forks, most, spare, patience, tell)
 
 
 def _spare(verb: str, plan: Plan) -> frozenset[str]:

@@ -6,8 +6,8 @@ from rlxdeploy.app.compile import Request
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned, Wish, plan_job
 from rlxdeploy.app.say import Say
-from rlxdeploy.edge.files import read_text, write_atomically
-from rlxdeploy.errors import Stale, Untrusted, UsageError
+from rlxdeploy.edge.files import FileError, read_text, write_atomically
+from rlxdeploy.errors import InventoryError, Severity, Stale, Untrusted, UsageError
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.model.step import MarkDeployment
 from rlxdeploy.plan.codec import dump_plan, load_plan, moved
@@ -53,9 +53,15 @@ def plan_again(saved: Plan, lab: Lab, say: Say) -> Planned:
 
 
 def _planned(saved: Plan, lab: Lab, say: Say, wish: Wish) -> Planned:
-    """Return what the hosts call for now; a host with another key is not the one of the plan."""
+    """Return what the hosts call for now.
+
+    Raises Stale where no plan can be made any more, as a source or a device is gone, and where a
+    host shows another key: it is not the one of the plan.
+    """
     try:
         return plan_job(request_of(saved), lab, say, wish)
+    except (InventoryError, FileError) as error:
+        raise Stale(_gone(error)) from error
     except ExceptionGroup as group:
         strangers, others = group.split(Untrusted)
         if strangers is None:
@@ -64,6 +70,13 @@ def _planned(saved: Plan, lab: Lab, say: Say, wish: Wish) -> Planned:
         if others is None:
             raise stale from None
         raise ExceptionGroup(group.message, [stale, *others.exceptions]) from None
+
+
+def _gone(error: InventoryError | FileError) -> list[str]:
+    """Return what the plan rests on and is not there any more."""
+    if isinstance(error, FileError):
+        return [str(error)]
+    return [str(one) for one in error.findings if one.severity is Severity.ERROR]
 
 
 def request_of(saved: Plan) -> Request:

@@ -32,6 +32,7 @@ from rlxdeploy.cli.options import (
     Yes,
     chosen,
     confirm,
+    going_on,
     scope_of,
 )
 from rlxdeploy.cli.reach import reach
@@ -83,7 +84,7 @@ def apply_command(
         max_fail=max_fail,
     )
     wish = Wish(join_timeout, adopt, scope=scope_of(limit, exclude))
-    resume = f"rlxdeploy apply {request.inventory}"
+    resume = going_on("apply", request.inventory, wish.scope)
     with in_good_order(screen, resume) as watch, reach(forks, ask=ask_become_pass) as lab:
         manner = Manner(wish, yes, diff, watch, preflight)
         applied = _apply(request, lab, screen, manner)

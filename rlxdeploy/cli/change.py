@@ -26,12 +26,14 @@ from rlxdeploy.cli.options import (
     Yes,
     chosen,
     confirm,
+    going_on,
     of_everybody,
     scope_of,
 )
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
+from rlxdeploy.model.scope import ALL, Scope
 
 app = typer.Typer()
 
@@ -58,6 +60,7 @@ def stop_command(
         "stop",
         path,
         lambda lab, say: stopping(path, lab, say, whom),
+        scope=whom.scope,
         forks=forks,
         ask_become_pass=ask_become_pass,
         as_json=as_json,
@@ -109,6 +112,7 @@ def destroy_command(
         "destroy",
         path,
         lambda lab, say: destroying(path, lab, say, whom),
+        scope=whom.scope,
         forks=forks,
         ask_become_pass=ask_become_pass,
         as_json=as_json,
@@ -125,10 +129,11 @@ def _run(
     ask_become_pass: bool,
     as_json: bool,
     ask: bool = False,
+    scope: Scope = ALL,
 ) -> int:
     screen = Screen(as_json=as_json)
     with (
-        in_good_order(screen, f"rlxdeploy {verb} {path}") as watch,
+        in_good_order(screen, going_on(verb, path, scope)) as watch,
         reach(forks, ask=ask_become_pass) as lab,
     ):
         with screen.progress() as say:

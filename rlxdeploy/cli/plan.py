@@ -15,6 +15,7 @@ from rlxdeploy.cli.options import (
     Forks,
     InventoryArgument,
     InventoryOption,
+    JoinTimeout,
     Json,
     Limit,
     MaxFail,
@@ -52,6 +53,7 @@ def plan_command(
     option: InventoryOption = None,
     survey: SurveyFile = None,
     templates: Templates = None,
+    join_timeout: JoinTimeout = None,
     limit: Limit = None,
     exclude: Exclude = None,
     adopt: Adopt = False,
@@ -72,7 +74,7 @@ def plan_command(
     request = Request(
         chosen(inventory, option), survey, templates, skip_unreachable, promoted, max_fail
     )
-    wish = Wish(adopt=adopt, scope=scope_of(limit, exclude))
+    wish = Wish(join_timeout, adopt, scope=scope_of(limit, exclude))
     with reach(forks, ask=ask_become_pass) as lab, screen.progress() as say:
         planned = plan_job(request, lab, say, wish)
     plan = planned.plan

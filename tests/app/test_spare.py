@@ -1,4 +1,4 @@
-"""Which hosts `--max-fail` can spare."""
+"""How a plan is carried out: which hosts `--max-fail` can spare, and how long they hold."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -54,3 +54,12 @@ def test_only_hosts_are_spared_that_the_others_do_not_need(
     assert {name for name in plan.hosts if how.goes_without({name})} == spared
     assert not how.goes_without({"a", "b"})
     assert not any(strict.goes_without({name}) for name in plan.hosts)
+
+
+@pytest.mark.parametrize("allowed", [20.0, 86_400.0])
+def test_a_host_holds_until_the_join_has_ended(tmp_path: Path, allowed: float) -> None:
+    """However long its ranks may take, nobody else gets the lock meanwhile."""
+    patient = replace(FIRST, join_timeout=allowed)
+    run = Run.begin("apply", patient, tmp_path / "inventory.toml", "ann")
+    with Lab() as lab:
+        assert manner("apply", patient, lab, nobody, run).terms().hold_s > allowed

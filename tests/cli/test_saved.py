@@ -8,21 +8,21 @@ from tests.cli.desk import Desk
 STALE = 6
 
 
-def saved(desk: Desk) -> Path:
-    desk.good("plan", "--out", "plan.json")
+def saved(desk: Desk, *more: str) -> Path:
+    desk.good("plan", "--out", "plan.json", *more)
     return desk.lab / "plan.json"
 
 
 def test_a_saved_plan_is_carried_out(desk: Desk) -> None:
     """`show` reads it, `apply PLAN` does what it says, and the release is the one it names."""
     desk.pair()
-    plan = json.loads(saved(desk).read_text(encoding="utf-8"))
+    plan = json.loads(saved(desk, "--join-timeout", "90").read_text(encoding="utf-8"))
 
     shown = desk.good("show", "plan.json")
     applied = desk.good("apply", "plan.json", "--yes", "--json").document
 
     assert "ranks 0\N{EN DASH}1 start" in shown.out
-    assert applied["joined"] is True
+    assert (applied["joined"], plan["join_timeout"]) == (True, 90)
     assert {rank["release"] for rank in desk.status()["ranks"]} == {plan["release"]}
 
 
@@ -51,6 +51,10 @@ def edit_source(desk: Desk) -> None:
     (desk.lab / "note.txt").write_text("another\n")
 
 
+def remove_source(desk: Desk) -> None:
+    (desk.lab / "note.txt").unlink()
+
+
 def edit_host(desk: Desk) -> None:
     (desk.data / "rlx/demo/current/note.txt").write_text("by hand\n")
 
@@ -58,6 +62,7 @@ def edit_host(desk: Desk) -> None:
 MOVES = {
     "the inventory": (edit_inventory, "release: "),
     "a source file": (edit_source, "release: "),
+    "a source file that is gone": (remove_source, "note.txt: No such file"),
     "a file on a host": (edit_host, "note.txt has been changed; apply puts it back"),
 }
 
@@ -81,7 +86,10 @@ def test_a_saved_plan_is_stale_once_what_it_rests_on_has_moved(desk: Desk) -> No
 
 
 def test_a_saved_plan_is_stale_once_a_fact_has_moved(desk: Desk) -> None:
-    """The program lies elsewhere on the host now: exit 6 names the files that would say so."""
+    """The program lies elsewhere on the host now: exit 6 names the files that would say so.
+
+    Where it is gone there is no plan any more, and why is what has moved.
+    """
     before, now = desk.folder / "before", desk.folder / "now"
     for folder in (before, now):
         folder.mkdir()
@@ -96,6 +104,10 @@ def test_a_saved_plan_is_stale_once_a_fact_has_moved(desk: Desk) -> None:
     assert (refused.code, refused.document["error"]["exit"]) == (STALE, STALE)
     told = "\n".join(refused.document["error"]["moved"])
     assert "it differs in process/0.json, process/1.json" in told
+    (now / "worker").unlink()
+    refused = desk.run("apply", "plan.json", "--yes", "--json")
+    assert refused.code == STALE
+    assert any("'worker' is not on local" in one for one in refused.document["error"]["moved"])
     assert not (desk.data / "rlx").exists()
 
 

@@ -1,14 +1,17 @@
 """What a person reads: durations, folded lines, tables, and which exit code counts."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rlxdeploy.app.look import RankStatus, Status
 from rlxdeploy.cli.failure import Form, exit_code_of, wanted_form, worst
 from rlxdeploy.cli.fold import folded
+from rlxdeploy.cli.options import going_on
 from rlxdeploy.cli.tables import span, status_lines
 from rlxdeploy.errors import HostError, Locked, RlxDeployError, Stale, Unreachable, UsageError
+from rlxdeploy.model.scope import ALL, Scope
 
 SPANS = {
     0.4: "0s",
@@ -151,3 +154,15 @@ def test_the_form_is_read_off_the_command_line(line: str, form: Form) -> None:
 def test_every_error_of_ours_has_an_exit_code() -> None:
     """The base has 1, and no class hides it."""
     assert exit_code_of(RlxDeployError("no")) == 1
+
+
+RESUMED = {
+    "everybody": (ALL, "rlxdeploy apply 'my lab.toml'"),
+    "some": (Scope(("gpu-*", "mac"), ("rank:0",)), "--limit 'gpu-*,mac' --exclude rank:0"),
+}
+
+
+@pytest.mark.parametrize(("scope", "end"), RESUMED.values(), ids=RESUMED.keys())
+def test_whoever_goes_on_does_so_for_nobody_else(scope: Scope, end: str) -> None:
+    """What is to be typed after an interrupt means the same hosts, and survives a shell."""
+    assert going_on("apply", Path("my lab.toml"), scope).endswith(end)
