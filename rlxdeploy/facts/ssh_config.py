@@ -70,9 +70,10 @@ class Resolved:
 
     @property
     def uses_keys(self) -> bool:
-        """Whether public keys may be offered at all."""
+        """Whether public keys may be offered at all; `unbound` and `host-bound` let them be too."""
         preferred = self.listed("preferredauthentications")
-        return self.says("pubkeyauthentication") and (not preferred or "publickey" in preferred)
+        is_off = self.one("pubkeyauthentication") in ("no", "false")
+        return not is_off and (not preferred or "publickey" in preferred)
 
     @property
     def remembers_in(self) -> str:

@@ -48,6 +48,17 @@ def test_every_value_has_its_type() -> None:
     assert found.listed("kexalgorithms") == ("a", "b")
 
 
+KEYS = {"true": True, "yes": True, "unbound": True, "host-bound": True, "false": False, "no": False}
+
+
+@pytest.mark.parametrize(("written", "used"), KEYS.items(), ids=KEYS.keys())
+def test_public_keys_are_used_unless_they_are_off(written: str, *, used: bool) -> None:
+    """PubkeyAuthentication knows more words than yes and no, and each of them is a yes."""
+    text = ANSWER.replace("pubkeyauthentication true", f"pubkeyauthentication {written}")
+
+    assert parse("gpu", text).uses_keys is used
+
+
 def test_paths_with_blanks_are_put_together_again() -> None:
     """`-G` drops the quotes: a word that begins no path belongs to the one before."""
     found = parse("gpu", ANSWER)

@@ -76,6 +76,7 @@ CASES = {
         "Host target\n  IdentityFile {folder}/k3\n", alias="ssh://nobody@target:{target}"
     ),
     "no public keys": Case(TARGET + "  PubkeyAuthentication no\n"),
+    "public keys not bound to a host": Case(TARGET + "  PubkeyAuthentication unbound\n"),
     "passwords preferred": Case(TARGET + "  PreferredAuthentications password\n"),
     "several identities in order": Case(
         "Host target\n  Port {target}\n  IdentityFile {folder}/k4\n  IdentityFile {folder}/k1\n"

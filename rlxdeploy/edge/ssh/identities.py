@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko import PKey, SSHException
 from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import UnknownKeyType
@@ -27,6 +28,11 @@ from rlxdeploy.facts.ssh_keys import (
 )
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+# What paramiko and the library below it raise for a file that they cannot make a key of.
+_NO_KEY = (
+    *(OSError, ValueError, TypeError),
+    *(SSHException, UnknownKeyType, UnsupportedAlgorithm),
+)
 
 
 class Unusable(Exception):
@@ -43,7 +49,7 @@ class Identity:
 
     @property
     def has_certificate(self) -> bool:
-        return self.path.with_name(f"{self.path.name}-cert.pub").exists()
+        return os.access(self.path.with_name(f"{self.path.name}-cert.pub"), os.R_OK)
 
     def load(self) -> PKey:
         """Return the private key; raise Unusable."""
@@ -56,7 +62,7 @@ class Identity:
             raise Unusable(f"{self.path}: it wants a passphrase, and no agent holds it")
         try:
             return PKey.from_path(self.path)
-        except (OSError, ValueError, TypeError, SSHException, UnknownKeyType) as error:
+        except _NO_KEY as error:
             raise Unusable(f"{self.path}: {error}") from error
 
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from paramiko import Transport
 
@@ -102,4 +101,4 @@ def _has_ticket() -> bool:
     kind, has_kind, rest = cache.partition(":")
     if has_kind and kind not in ("FILE", "DIR"):
         return True  # in a keyring or a daemon: only Kerberos could tell
-    return Path(rest if has_kind else cache).exists()
+    return os.access(rest if has_kind else cache, os.R_OK)

@@ -1,5 +1,6 @@
 """What the inventory says about SSH, over what the SSH configuration says."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -68,4 +69,8 @@ class Overrides:
 
 
 def _path(written: str | None, folder: Path) -> str:
-    return str(folder / Path(written).expanduser()) if written else ""
+    path = Path(written or "")
+    # Of an account that is not there the path stays as it is: whoever opens it says what lacks.
+    with suppress(RuntimeError):
+        path = path.expanduser()
+    return str(folder / path) if written else ""

@@ -59,11 +59,18 @@ class Hop:
         }
 
     def path(self, written: str) -> Path:
-        """Return the file that a path of the configuration means."""
+        """Return the file that a path of the configuration means.
+
+        Raises ConfigError for a variable that is not set or an account that is not there; `resolve`
+        has seen to it that the paths of keys and known hosts have neither.
+        """
         path = expand_variables(expand(written, self.tokens), os.environ)
         if path == "~" or path.startswith("~/"):
             return Path(_home() + path[1:])
-        return Path(path).expanduser()
+        try:
+            return Path(path).expanduser()
+        except RuntimeError as error:
+            raise ConfigError(f"{written!r} names an account that is not there") from error
 
     @cached_property
     def identity(self) -> tuple[object, ...]:
@@ -117,11 +124,18 @@ def resolve(host: str, alias: str, overrides: Overrides, deadline: float) -> Rou
     Raises Unreachable, with *host* for its name, where the configuration cannot be read, leads
     through a host to itself, or names what ssh would take for an option.
     """
-    if overrides.identity and not Path(overrides.identity).exists():
-        # ssh would warn, and offer other keys.
-        why = f"there is no {overrides.identity}, which [ssh] names as the identity"
-        raise Unreachable(host, _DOING, why)
+    if overrides.identity:
+        _require(host, overrides.identity)
     return _Resolver(host, overrides, deadline).route(alias, overrides.arguments(alias))
+
+
+def _require(host: str, identity: str) -> None:
+    """Raise Unreachable where the inventory's *identity* is no file: ssh would offer other keys."""
+    try:
+        Path(identity).stat()
+    except OSError as error:
+        why = f"{identity}, which [ssh] names as the identity: {error.strerror}"
+        raise Unreachable(host, _DOING, why) from error
 
 
 def _may_be_dialled(hostname: str) -> bool:
@@ -144,14 +158,24 @@ class _Resolver:
     ) -> Route:
         resolved = self._ask(alias, (*arguments, *(("-J", before) if before else ())))
         if not resolved.jumps:
-            return (Hop(arguments, resolved),)
+            return (self._hop(arguments, resolved),)
         *firsts, last = resolved.jumps
         if depth > _MOST_HOPS or self._is_itself(resolved, last):
             remedy = f"give {last.host} its own `ProxyJump none`, before the rule for all hosts"
             raise Unreachable(self.host, _DOING, f"{alias} jumps through itself", remedy)
         way = ",".join(map(str, firsts))
         through = self.route(last.host, self._jump_arguments(last), way, depth + 1)
-        return (*through, Hop(arguments, resolved, ",".join(map(str, resolved.jumps))))
+        return (*through, self._hop(arguments, resolved, ",".join(map(str, resolved.jumps))))
+
+    def _hop(self, arguments: tuple[str, ...], resolved: Resolved, jumps: str = "") -> Hop:
+        """Return the hop, all paths that others open tried: `-G` expands only some of them."""
+        hop = Hop(arguments, resolved, jumps)
+        try:
+            for written in (*resolved.identity_files, *resolved.known_hosts_files):
+                hop.path(written)
+        except ConfigError as error:
+            raise self._wrong(str(error)) from error
+        return hop
 
     def _jump_arguments(self, jump: Jump) -> tuple[str, ...]:
         arguments = [*self.overrides.for_jumps]

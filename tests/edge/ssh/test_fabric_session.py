@@ -1,5 +1,6 @@
 """Sessions by fabric, against a server in this process."""
 
+import base64
 import socket
 import threading
 import time
@@ -177,6 +178,34 @@ def test_a_key_with_a_passphrase_is_passed_over(site: Site) -> None:
             hosts.open(HOST, soon())
     assert f"{locked}: it wants a passphrase" in refused.value.why
     assert "ssh-add" in refused.value.remedy
+
+
+def test_a_key_of_a_kind_that_fabric_cannot_use_is_passed_over(site: Site) -> None:
+    """A token's key beside a plain one: the plain one is offered, and the error names both."""
+    token = site.folder / "token"
+    token.write_bytes(security_key())
+    token.chmod(0o600)
+    site.authorized.write_text(f"{public_line(make_key(site.folder / 'stranger'))}\n")
+    with serving(site.folder, site.authorized) as server:
+        site.trusting(server).to(server.port, f"  IdentityFile {token}\n")
+        with site.hosts(client=SshClient.FABRIC) as hosts, pytest.raises(Refused) as refused:
+            hosts.open(HOST, soon())
+    assert f"offered {site.key} SHA256:" in refused.value.why
+    assert f"passed over {token}: " in refused.value.why
+
+
+def security_key() -> bytes:
+    """Return the file of a key that lives in a token, as ssh-keygen writes it."""
+
+    def string(text: bytes) -> bytes:
+        return len(text).to_bytes(4, "big") + text
+
+    kind = b"sk-ssh-ed25519@openssh.com"
+    public = b"".join(map(string, (kind, bytes(32), b"ssh:")))
+    head = b"openssh-key-v1\0" + b"".join(map(string, (b"none", b"none", b"")))
+    body = head + (1).to_bytes(4, "big") + string(public) + string(bytes(8))
+    name = b"OPENSSH PRIVATE KEY-----"
+    return b"-----BEGIN " + name + b"\n" + base64.encodebytes(body) + b"-----END " + name + b"\n"
 
 
 def test_an_unknown_key_shows_its_fingerprint(site: Site) -> None:

@@ -108,8 +108,13 @@ def test_paths_are_expanded_as_ssh_expands_them(
         ("Host *\n  ProxyJump a\n", "a", "jumphost loop"),
         ("Port none\n", "a", "Bad port"),
         ("", "a:2222", "ssh://[user@]host:port"),
+        ("IdentityFile ${NONE_SUCH}/k\n", "a", "the variable NONE_SUCH, which is not set"),
+        ("IdentityFile ~none-such/k\n", "a", "'~none-such/k' names an account that is not there"),
     ],
-    ids=["an option", "a ring of two", "itself", "a bad word", "a port behind a colon"],
+    ids=[
+        *("an option", "a ring of two", "itself", "a bad word", "a port behind a colon"),
+        *("a variable that is not set", "an account that is not there"),
+    ],
 )
 def test_what_leads_nowhere_is_refused(tmp_path: Path, config: str, alias: str, why: str) -> None:
     """Before anything is dialled, with ssh's own words where it has some."""
@@ -119,8 +124,13 @@ def test_what_leads_nowhere_is_refused(tmp_path: Path, config: str, alias: str, 
     assert why in str(refused.value)
 
 
-def test_an_identity_that_is_not_there_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["none-such", "x" * 300, "~none-such/key"],
+    ids=["no file", "no name of a file", "no account"],
+)
+def test_an_identity_that_is_not_there_is_said(tmp_path: Path, name: str) -> None:
     """The real ssh would offer other keys instead."""
-    overrides = Overrides(identity=str(tmp_path / "none-such"))
-    with pytest.raises(Unreachable, match="none-such"):
+    overrides = Overrides.of(Ssh(identity=name), tmp_path)
+    with pytest.raises(Unreachable, match=f"{name}, which .* names as the identity"):
         resolve("a", "a", overrides, soon())
