@@ -1,5 +1,7 @@
 """Many hosts at once, each with a key of its own, and many behind one sshd, as their logs tell."""
 
+import os
+import pwd
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
@@ -29,6 +31,8 @@ from tests.edge.ssh.sshd import (
 
 CLIENTS = pytest.mark.parametrize("client", [SshClient.FABRIC, SshClient.OPENSSH])
 ALLOWED_S = 40.0
+# Without root an sshd lets nobody in but its own user.
+USER = pwd.getpwuid(os.getuid()).pw_name
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +67,7 @@ def eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Visi
             host = stack.enter_context(running_sshd(folder, f"h{number}", [key], visits))
             rules.append(f"Host {host.name}\n  Port {host.port}\n  IdentityFile {key}\n")
             known.append(host.known)
-        tail = f"HostName 127.0.0.1\n  User root\n  UserKnownHostsFile {folder}/known\n"
+        tail = f"HostName 127.0.0.1\n  User {USER}\n  UserKnownHostsFile {folder}/known\n"
         rules.append(f"Host *\n  IdentitiesOnly yes\n  {tail}")
         (folder / "config").write_text("".join(rules))
         (folder / "known").write_text("".join(known))
@@ -88,7 +92,7 @@ def test_each_host_is_offered_its_own_key_only(
         answers = ask_all(folder / "config", names, client)
 
     own = zip(names, keys, strict=True)
-    expected = {name: Login(name, "root", (fingerprint(key),), is_in=True) for name, key in own}
+    expected = {name: Login(name, USER, (fingerprint(key),), is_in=True) for name, key in own}
     came = visits.take()
     assert answers == {name: f"{name}\n".encode() for name in names}
     assert len(came) == len(names)
@@ -108,7 +112,7 @@ def test_a_refused_key_is_offered_once(tmp_path: Path, client: SshClient) -> Non
     ours, theirs = make_key(tmp_path / "ours"), make_key(tmp_path / "theirs")
     with running_sshd(tmp_path, "target", [theirs], visits) as target:
         (tmp_path / "config").write_text(
-            f"Host target\n  HostName 127.0.0.1\n  Port {target.port}\n  User root\n"
+            f"Host target\n  HostName 127.0.0.1\n  Port {target.port}\n  User {USER}\n"
             f"  IdentityFile {ours}\n  UserKnownHostsFile {tmp_path}/known\n"
         )
         (tmp_path / "known").write_text(target.known)
@@ -117,7 +121,7 @@ def test_a_refused_key_is_offered_once(tmp_path: Path, client: SshClient) -> Non
         logs = visits.texts()
 
     assert isinstance(failed.value.exceptions[0], Refused)
-    assert [len(re.findall("Failed publickey for root", log)) for log in logs] == [1]
+    assert [len(re.findall(f"Failed publickey for {USER}", log)) for log in logs] == [1]
 
 
 MANY = 16  # more than sshd takes at once unless told otherwise: MaxStartups 10:30:100
@@ -149,7 +153,7 @@ def test_no_more_than_a_few_stand_at_one_door(tmp_path: Path, way: str) -> None:
         (tmp_path / "none-revoked").touch()
         (tmp_path / "config").write_text(
             f"{rules}Host bastion\n  Port {door.port}\n  HostKeyAlias bastion\n"
-            f"Host n*\n  Port {port}Host *\n  HostName 127.0.0.1\n  User root\n"
+            f"Host n*\n  Port {port}Host *\n  HostName 127.0.0.1\n  User {USER}\n"
             f"  IdentityFile {key}\n  UserKnownHostsFile {tmp_path}/known\n"
         )
         (tmp_path / "known").write_text(
