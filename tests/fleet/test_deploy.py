@@ -3,11 +3,13 @@
 The tests are one job's life, in their order.
 """
 
+import os
+import signal
 from collections.abc import Mapping
 
 import pytest
 
-from tests.fleet.desk import Desk, differences, footprints, one_login_each, standing
+from tests.fleet.desk import RUN_S, Desk, differences, footprints, one_login_each, standing
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 
@@ -48,11 +50,25 @@ def test_a_job_comes_up_and_is_left_alone(
         assert "some day" in refused
     assert all(f"rank {rank} | " in said for rank in range(WORLD))
     assert said.count("joined as rank") >= WORLD
+    follow_logs(desk)
 
     stood = [standing(host) for host in six]
     with one_login_each(six):
         assert desk.json("apply", "--yes")["changed"] is False
     assert [standing(host) for host in six] == stood
+
+
+def follow_logs(desk: Desk) -> None:
+    """See lines of every rank come, and Ctrl-C end that; what is left on hosts is asked at last."""
+    inventory = str(desk.folder / "inventory.toml")
+    follower = desk.fleet.spawn(("rlxdeploy", "logs", inventory, "-f", "-n", "1"))
+    assert follower.stdout is not None
+    wanted, seen = {f"rank {rank}" for rank in range(WORLD)}, set[str]()
+    while not wanted <= seen:
+        seen.add(follower.stdout.readline().partition(" | ")[0])
+    os.kill(follower.pid, signal.SIGINT)
+    follower.communicate(timeout=RUN_S)
+    assert follower.returncode == 130
 
 
 @pytest.mark.timeout(240, func_only=True)

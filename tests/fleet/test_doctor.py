@@ -19,6 +19,7 @@ def ail(first: Host, second: Host, third: Host) -> None:
     """Give each host an ailment or two of its own."""
     first.break_profile("ops")
     first.shift_clock("+1h")
+    second.fill_disk()
     run(("ip", "-n", second.namespace, "link", "set", "eth0", "mtu", "1400"))
     listen = "import socket, time; s = socket.create_server(('', 29500)); time.sleep(600)"
     third.exec(("systemd-run", "--unit=stranger", "python3", "-c", listen))
@@ -28,7 +29,7 @@ def ail(first: Host, second: Host, third: Host) -> None:
 
 
 def test_each_hosts_ailments_are_found_in_one_look(fleet: Fleet, hosts: Lend) -> None:
-    """Well hosts have none; then profile, clock, MTU, port, card and a silent host are told."""
+    """Well hosts have none; then shell, clock, disk, MTU, port, card and a silent host are told."""
     first, second, third = hosts(3)
     desk = Desk(fleet, "ward")
     desk.write_hosts((first, second, third), tables='[ssh]\nuser = "ops"')
@@ -46,6 +47,7 @@ def test_each_hosts_ailments_are_found_in_one_look(fleet: Fleet, hosts: Lend) ->
         ("warning", first.name, "profile"),
         ("warning", first.name, "clock"),
         ("warning", second.name, "mtu"),
+        ("error", second.name, "disk"),
         ("error", third.name, "port"),
         ("error", third.name, "device"),
     }
@@ -53,10 +55,12 @@ def test_each_hosts_ailments_are_found_in_one_look(fleet: Fleet, hosts: Lend) ->
     assert "the shell profile of ops prints at each command: 'Welcome'" in said
     assert "its clock is 1.0 h ahead of the controller's" in said
     assert f"eth0 has MTU 1400 in 10.77.0.0/24, {first.name} (eth0) has 1500" in said
+    assert "/var/lib/rlx has 0 MiB left" in said
     assert "port 29500 (0.0.0.0) is held by pid" in said
     assert "of unit stranger.service" in said
     assert "reload the nvidia kernel module" in said
 
+    second.free_disk()
     third.exec(("systemctl", "stop", "stranger"))
     third.stand_in("nvidia-smi", "#!/bin/sh\nexit 6\n")
     assert {one[0] for one in found(desk, code=0)} == {"warning"}

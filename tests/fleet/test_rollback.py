@@ -172,12 +172,25 @@ def test_supervised_ranks_go_back_too(fleet: Fleet, three: list[Host]) -> None:
     assert differences(before, three) == []
 
 
+def winner(job: Job) -> subprocess.Popen[str]:
+    """Begin two applies at once; one leaves and says who has the job, the other is returned."""
+    both = [job.start() for _ in range(2)]
+    wait_until(lambda: "" if any(one.poll() is not None for one in both) else "a loser", 60)
+    won, lost = sorted(both, key=lambda one: one.poll() is not None)
+    said, why = lost.communicate()
+    assert (lost.returncode, "held by apply by" in why) == (5, True), said + why
+    return won
+
+
 @pytest.mark.parametrize("launch", UNITS)
 def test_hosts_go_back_without_a_controller(fleet: Fleet, three: list[Host], launch: str) -> None:
-    """It is killed while ranks join that never will; one host loses its power meanwhile."""
+    """Of two at once one leaves; the other is killed while ranks join that never will.
+
+    One host loses its power meanwhile.
+    """
     job = Job(fleet, three, launch, "alone")
     job.write(NEVER)
-    apply = job.start()
+    apply = winner(job)
     wait_until(lambda: "" if all(map(timers, three)) else "timers on all hosts", 60)
     os.killpg(apply.pid, signal.SIGKILL)
     apply.communicate()
@@ -209,7 +222,10 @@ def test_a_connection_that_breaks_after_go_rolls_nothing_back(
 
 
 def test_a_good_release_outlives_its_controller(fleet: Fleet, three: list[Host]) -> None:
-    """Killed after GO: every host sees that its ranks have joined, and keeps the release."""
+    """Killed after GO: every host sees that its ranks have joined, and keeps the release.
+
+    By hand all go back to the one before all the same.
+    """
     job = Job(fleet, three, "systemd", "keeps")
     job.write("env = { MORE = '1' }\n")
     apply = job.start()
@@ -222,4 +238,9 @@ def test_a_good_release_outlives_its_controller(fleet: Fleet, three: list[Host])
     assert len(job.releases()) == 1
     assert job.releases() != job.release
     assert json.loads(job.desk.run("apply", "--yes", "--json").stdout)["changed"] is False
+
+    inventory = str(job.desk.folder / "inventory.toml")
+    back = fleet.controller(("rlxdeploy", "rollback", "-i", inventory, "--yes"), timeout=RUN_S)
+    assert back.returncode == 0, back
+    assert job.stands() == ""
     job.desk.run("destroy", "--yes")
