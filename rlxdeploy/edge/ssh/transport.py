@@ -66,6 +66,16 @@ class Transport(ServiceRequestingTransport):  # type: ignore[misc]  # paramiko h
         self._gave_up = why
         self.close()
 
+    def get_exception(self) -> Exception | None:
+        """Return why the connection has ended, as one of the errors that a connection may end with.
+
+        What a host sends may make paramiko raise anything; that is the host's failure all the same.
+        """
+        error: Exception | None = super().get_exception()
+        if error is not None and not isinstance(error, (SSHException, EOFError, OSError)):
+            error = SSHException(f"it sent what nobody can read: {error}")
+        return error
+
     def get_auth_handler(self) -> AuthOnlyHandler:
         """Return what `auth_publickey` and the like are carried out by."""
         return _Handler(self)

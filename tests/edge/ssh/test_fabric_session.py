@@ -276,6 +276,30 @@ def test_a_server_that_says_nothing_costs_the_timeout(site: Site) -> None:
     assert "wait for the SSH banner" in unreachable.value.why
 
 
+def test_a_server_that_sends_nonsense_is_out_of_reach(site: Site) -> None:
+    """Algorithms that are no text: whatever is made of them, it is that host's failure alone."""
+    held = []
+
+    def babble(connection: socket.socket) -> None:
+        held.append(connection.dup())
+        held[-1].sendall(b"SSH-2.0-none\r\n" + packet(b"\x14" + bytes(19) + b"\x04" + b"\xff" * 4))
+
+    with listening(babble) as port:
+        site.trusting().to(port)
+        with site.hosts() as hosts, pytest.raises(Unreachable) as unreachable:
+            hosts.open(HOST, soon())
+    for connection in held:
+        connection.close()
+    assert "exchange keys: it sent what nobody can read" in unreachable.value.why
+
+
+def packet(payload: bytes) -> bytes:
+    """Return *payload* as it goes over the wire before there are keys."""
+    padding = bytes(8 + -(5 + len(payload)) % 8)
+    size = 1 + len(payload) + len(padding)
+    return size.to_bytes(4, "big") + bytes([len(padding)]) + payload + padding
+
+
 FAILURES = {
     "nobody listens": ("Host target\n  HostName 127.0.0.1\n  Port {free}\n", "connection refused"),
     "no such name": ("Host target\n  HostName none-such.invalid\n", "does not resolve"),
