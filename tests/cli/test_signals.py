@@ -120,8 +120,11 @@ def terminal() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def test_a_signal_at_the_prompt_changes_nothing(desk: Desk, terminal: tuple[int, int]) -> None:
-    """Whoever is asked and presses Ctrl-C has said no."""
+@pytest.mark.parametrize("number", [INT, TERM], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_at_the_prompt_changes_nothing(
+    desk: Desk, terminal: tuple[int, int], number: signal.Signals
+) -> None:
+    """Whoever is asked and presses Ctrl-C, or ends the command, has said no."""
     person, program = terminal
     desk.pair()
     process = subprocess.Popen(
@@ -135,7 +138,7 @@ def test_a_signal_at_the_prompt_changes_nothing(desk: Desk, terminal: tuple[int,
     said = b""
     while b"Carry this out?" not in said:
         said += os.read(person, 4096)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
 
-    assert process.wait(PATIENCE_S) == 130, os.read(person, 4096)
+    assert process.wait(PATIENCE_S) == 128 + number, os.read(person, 4096)
     assert not (desk.data / "rlx").exists()
