@@ -7,7 +7,7 @@ from rlxdeploy.edge.local import open_local
 from rlxdeploy.edge.session import framed
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts import network
-from rlxdeploy.facts.question import AnswerError
+from rlxdeploy.facts.question import AnswerError, legible
 from rlxdeploy.facts.script import Patience, Transcript, compose
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.survey import Network
@@ -31,6 +31,6 @@ def own_network(host: Host) -> Network:
             session.send(framed(compose(questions, marker, _PATIENCE)), deadline)
             while not transcript.ended and (piece := session.read(deadline)):
                 transcript.feed(piece)
-        return network.parse(transcript.answers())
+        return legible("interfaces", lambda: network.parse(transcript.answers()))
     except (TimeoutError, AnswerError) as error:
         raise HostError(host.name, DOING, str(error)) from error

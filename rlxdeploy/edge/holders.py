@@ -6,6 +6,7 @@ import time
 from rlxdeploy.edge.session import OpenSession, framed
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts import holders
+from rlxdeploy.facts.question import AnswerError, legible
 from rlxdeploy.facts.script import Patience, Transcript, compose
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.survey import PortHolder
@@ -25,6 +26,6 @@ def holders_of(host: Host, enquiry: Enquiry, open_session: OpenSession) -> tuple
             session.send(framed(compose(questions, marker, _PATIENCE)), deadline)
             while not transcript.ended and (piece := session.read(deadline)):
                 transcript.feed(piece)
-    except (HostError, TimeoutError):
+        return legible("ports", lambda: holders.parse(enquiry, transcript.answers(), ()))
+    except (HostError, TimeoutError, AnswerError):
         return ()
-    return holders.parse(enquiry, transcript.answers(), ())

@@ -16,6 +16,7 @@ from rlxdeploy.edge.session import OpenSession, Session, framed
 from rlxdeploy.errors import HostError
 from rlxdeploy.facts import units
 from rlxdeploy.facts.privilege import as_root_or
+from rlxdeploy.facts.question import AnswerError, legible
 from rlxdeploy.facts.script import Patience, Transcript, compose
 from rlxdeploy.model.plan import HostPlan
 from rlxdeploy.model.survey import RankSeen
@@ -74,8 +75,15 @@ class RankFeed:
             for line in self._lines(session, over, soon):
                 transcript.feed(line)
                 if transcript.ended:
-                    yield units.parse(transcript.answers(), launch)
+                    yield self._read(transcript, launch)
                     transcript = Transcript(questions, marker)
+
+    def _read(self, transcript: Transcript, launch: Launch) -> tuple[RankSeen, ...]:
+        """Return what a look has shown; a host that is busy with its ranks may miss a deadline."""
+        try:
+            return legible(launch, lambda: units.parse(transcript.answers(), launch))
+        except AnswerError as error:
+            raise HostError(self.part.host.name, _DOING, str(error)) from error
 
     def _script(self, ask: str) -> str:
         """Return the loop that asks, as root where units are the system's: root is asked for once.

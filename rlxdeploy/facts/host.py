@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rlxdeploy.facts import bench, digests, hardware, holders, network, platform, units
-from rlxdeploy.facts.question import Answers, Question
+from rlxdeploy.facts.question import Answers, Question, legible
 from rlxdeploy.model.host import Host
-from rlxdeploy.model.survey import HostFacts
+from rlxdeploy.model.survey import Hardware, HostFacts
 from rlxdeploy.model.targets import Enquiry
 
 
@@ -26,14 +26,19 @@ def questions(enquiry: Enquiry) -> Sequence[Question]:
 def parse(host: Host, enquiry: Enquiry, answers: Answers) -> HostFacts:
     """Read the answers; raise AnswerError where one that decisions rest on is missing or bad."""
     # In the order in which one row asks them, so that the one that hung is named.
-    system, job = platform.parse(enquiry, answers), digests.parse(answers)
-    ranks = units.parse(answers)
+    system = legible("system", lambda: platform.parse(enquiry, answers))
+    job = legible("files", lambda: digests.parse(answers))
+    ranks = legible("ranks", lambda: units.parse(answers))
     return HostFacts(
         host=host,
-        hardware=bench.measured(hardware.parse(enquiry, answers), bench.parse(answers)),
-        network=network.parse(answers),
+        hardware=legible("hardware", lambda: _hardware(enquiry, answers)),
+        network=legible("network", lambda: network.parse(answers)),
         platform=system,
         job=replace(job, ranks=ranks),
-        holders=holders.parse(enquiry, answers, ranks),
+        holders=legible("ports", lambda: holders.parse(enquiry, answers, ranks)),
         unanswered=answers.unanswered,
     )
+
+
+def _hardware(enquiry: Enquiry, answers: Answers) -> Hardware:
+    return bench.measured(hardware.parse(enquiry, answers), bench.parse(answers))

@@ -1,8 +1,11 @@
 """A fact is a question, which a host's shell answers, and a pure parser of the answer."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,19 @@ class Answers:
         if name not in self.given:
             raise Unanswered(name, "the host did not answer in time")
         return self.given[name].text
+
+
+def legible(what: str, parse: Callable[[], T]) -> T:
+    """Return what *parse* makes of the answers about *what*.
+
+    Raises AnswerError too where they are not as any tool is known to write them: that is the one
+    host's failure, and the others go on.
+    """
+    try:
+        return parse()
+    except (ValueError, LookupError) as error:
+        why = f"the answer cannot be read ({type(error).__name__}: {error})"
+        raise AnswerError(what, why) from error
 
 
 def fields(text: str) -> dict[str, str]:

@@ -336,6 +336,18 @@ def test_a_mark_of_a_stranger_refuses_the_host(deployed: Path) -> None:
     assert f"{deployed}/deployment.json" in str(outcomes.failed["local"])
 
 
+def test_an_answer_that_nobody_can_read_fails_that_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that writes what no such tool writes is named by its question, and ends no run."""
+    program(tmp_path / "bin", "ip", "echo 'sys|eth0'")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    error = survey_hosts(targets(Enquiry("demo")), open_local, QUICK).failed["local"]
+
+    assert isinstance(error, Refused)
+    assert "network: the answer cannot be read (ValueError: " in str(error)
+
+
 def test_a_host_that_does_not_say_what_lies_there_may_be_asked_again(
     deployed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

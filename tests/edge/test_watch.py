@@ -1,5 +1,7 @@
 """Waiting for ranks that real supervisors run, and reading their logs."""
 
+import os
+import shutil
 import sys
 import threading
 import time
@@ -10,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from rlxdeploy.edge.logs import LogQuery, follow_log, read_log
+from rlxdeploy.edge.rankfeed import FeedLimits
 from rlxdeploy.edge.watch import WatchLimits, Wish, watch
+from rlxdeploy.facts.script import Patience
 from rlxdeploy.model.host import Host
 from tests.edge.deployment import Lab
 from tests.runtime.cluster import fresh_host
@@ -67,6 +71,31 @@ def test_a_rank_that_comes_back_is_waited_for(lab: Lab) -> None:
 
     assert (seen.ok, seen.late) == (False, True)
     assert f"not READY after {FEW:g} s" in seen.blamed[0].why
+
+
+SLOW_ONCE = """\
+#!/bin/sh
+[ -e {met} ] && exec {real} "$@"
+: >{met}
+sleep 600
+"""
+
+
+def test_a_look_that_hangs_is_taken_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host busy with its ranks may miss a deadline: the wait goes on, and sees the end."""
+    files = lab.files("r1", python("import time; time.sleep(0.5)"))
+    plan = lab.apply_plan(files)
+    lab.carry_out(plan, files)
+    tools, met = lab.folder / "tools", lab.folder / "met"
+    tools.mkdir()
+    (tools / "sed").write_text(SLOW_ONCE.format(met=met, real=shutil.which("sed")))
+    (tools / "sed").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    limits = WatchLimits(again=0.1, feed=FeedLimits(look=Patience(quick=2.0, slow=2.0)))
+    seen = watch(plan, lab.open_session, Wish(finished=True, timeout=60), limits)
+
+    assert met.exists()
+    assert seen.ok
 
 
 def test_a_rank_that_ends_well_is_finished(lab: Lab) -> None:
