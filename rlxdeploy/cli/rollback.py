@@ -1,5 +1,6 @@
 """`rollback`: back to an earlier release."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ from rlxdeploy.cli.options import (
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
+from rlxdeploy.errors import UsageError
 
 app = typer.Typer()
 
@@ -47,6 +49,10 @@ def rollback_command(
     Three releases are kept; one that no host has is refused with those that there are.
     """
     of_everybody("rollback", narrowed)
+    if Path(release).is_file():
+        raise UsageError(
+            f"{release} is a file, not a release; name the inventory with -i {release}"
+        )
     screen, path = Screen(as_json=as_json), chosen(None, option)
     resume = f"rlxdeploy rollback {release} -i {path}".replace("  ", " ")
     with in_good_order(screen, resume) as watch, reach(forks, ask=ask_become_pass) as lab:

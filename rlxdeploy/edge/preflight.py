@@ -64,10 +64,13 @@ class PreflightLimits:
         """The time in which all calls of one host are decided."""
         return self.dial + self.answer + self.transit
 
-    @property
-    def life(self) -> int:
-        """When a listener ends by itself: after the slowest host has begun and all have called."""
-        return int(self.opening + self.start + self.calling) + 30
+    def life(self, hosts: int) -> int:
+        """When a listener ends by itself: after the slowest host has begun and all have called.
+
+        Hosts beyond *at_once* wait for their turn to begin, to call and to be heard out.
+        """
+        turns = -(-hosts // self.at_once)
+        return int(turns * (self.opening + self.start + 2 * self.calling)) + 30
 
 
 class _Word(BaseModel):
@@ -96,7 +99,7 @@ class Preflighting:
         """Have somebody listen at every post; a host that cannot be reached is a failure."""
         token = secrets.token_hex(16)
         for name, trial in self.trials.items():
-            self._talks[name] = _Talk(trial, self.limits, token)
+            self._talks[name] = _Talk(trial, self.limits, token, self.limits.life(len(self.trials)))
         limit = self.limits.opening + self.limits.start
         pool = Pool(self.limits.at_once, limit, self.stop)
         return pool.on_hosts(self._listen, self._talks, DOING)
@@ -147,6 +150,7 @@ class _Talk:
     trial: Trial
     limits: PreflightLimits
     token: str
+    life: int
     marker: str = field(default_factory=lambda: secrets.token_hex(16))
     _closed: bool = False
     _session: Session | None = None
@@ -224,7 +228,7 @@ class _Talk:
             "marker": self.marker,
             "token": self.token,
             "posts": [(post.rank, post.at.address, post.at.port) for post in self.trial.posts],
-            "life_s": self.limits.life,
+            "life_s": self.life,
             "dial_s": self.limits.dial,
             "answer_s": self.limits.answer,
         }

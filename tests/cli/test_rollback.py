@@ -111,6 +111,8 @@ def test_an_unlock_ends_who_holds_the_lock(desk: Desk) -> None:
     process = joining(desk)
     listed = desk.run("unlock")
     assert listed.code == 64, "there is nobody to ask"
+    named = desk.run("rollback", str(desk.lab / "inventory.toml"))
+    assert (named.code, f"-i {desk.lab / 'inventory.toml'}" in named.err) == (64, True)
     assert "local: held by apply by" in listed.out
 
     freed = desk.good("unlock", "--yes", "--json").document

@@ -309,6 +309,13 @@ def test_an_interrupt_leaves_no_listener(address: str) -> None:
     until(lambda: is_free(post.at))
 
 
+def test_a_listener_outlives_the_turns_of_all_hosts() -> None:
+    """Where they take turns, each turn may be as slow as the deadlines let it be."""
+    limits = PreflightLimits(at_once=4, opening=10.0, start=20.0)
+    one, three = (limits.life(hosts) for hosts in (4, 9))
+    assert three - one == int(2 * (30.0 + 2 * limits.calling))
+
+
 ALONE = """\
 import sys, time
 from rlxdeploy.edge.local import LocalSession
