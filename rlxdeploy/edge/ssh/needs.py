@@ -21,6 +21,8 @@ _ALGORITHMS = {
     "macs": "digests",
     "hostkeyalgorithms": "key_types",
 }
+# paramiko takes an RSA key of any size, OpenSSH none below this unless told otherwise.
+_RSA_BITS = 1024
 # An agent that hangs must not hold up the choice of a client.
 _AGENT_S = 2.0
 
@@ -49,6 +51,8 @@ def reasons(hop: Hop, known: KnownHosts) -> Iterator[str]:
     resolved = hop.resolved
     yield from (key for key in _SET if resolved.one(key))
     yield from (key for key in _ON if resolved.says(key))
+    if int(resolved.one("requiredrsasize") or 0) > _RSA_BITS:
+        yield "requiredrsasize"
     if resolved.says("gssapiauthentication") and _has_ticket():
         yield "gssapiauthentication, and there is a Kerberos ticket"
     if known.has_authority(hop):

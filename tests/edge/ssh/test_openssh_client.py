@@ -209,6 +209,7 @@ NEEDS = {
         ("kexalgorithms sntrup761x25519-sha512@openssh.com",),
     ),
     "a command that knows hosts": ("KnownHostsCommand /bin/k", ("knownhostscommand",)),
+    "large RSA keys alone": ("RequiredRSASize 4096", ("requiredrsasize",)),
     "host keys from the DNS": ("VerifyHostKeyDNS yes", ("verifyhostkeydns",)),
     "an interface to leave by": ("BindInterface lo", ("bindinterface",)),
     "a descriptor from the command": (
