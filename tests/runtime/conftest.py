@@ -8,15 +8,11 @@ from tests.runtime.cluster import KINDS, Cluster, Kind, start
 
 
 def worlds(kind: Kind) -> Sequence[int]:
-    """Return for how many ranks *kind* is tried.
-
-    The native wire has its own schedules for most of them, and only runs over sockets.  Those of
-    the rlx wire are tried for all in memory; what is left to try are the links.
-    """
+    """Return for how many ranks *kind* is tried."""
     # IPv6 differs in how a connection is made, not in what goes over it.
     if kind.host == "::1":
         return (3,)
-    return range(1, 9) if kind.host is None or kind.wire == "native" else (1, 2, 3, 5, 8)
+    return range(1, 9)
 
 
 @pytest.fixture(

@@ -12,7 +12,7 @@ from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.roster import awaits, dials
 from rlxdeploy.runtime.wire.frame import HEADER_BYTES, Frame, Kind, encode, hello
 from tests.runtime.cluster import PATIENCE_S, dial, environment, fresh_host, peers_on
-from tests.runtime.golden import GREETINGS, Vector
+from tests.runtime.golden import Vector, greeting
 
 
 class Script:
@@ -36,7 +36,7 @@ class Script:
         """Connect to our rank or let it connect, and take what it says first into `heard`."""
         for rank in awaits(self.ours, self.vector.world, star=self.star):
             self.links[rank] = dial(*self._address(self.ours))
-            self.links[rank].sendall(GREETINGS[self.vector.topology, rank])
+            self.links[rank].sendall(greeting(self.vector.topology, rank))
         for rank, listener in self._listeners.items():
             listener.settimeout(PATIENCE_S)
             self.links[rank], _ = listener.accept()
