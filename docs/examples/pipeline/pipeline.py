@@ -46,6 +46,8 @@ def main() -> None:
                     batch = layer(rank, batch)  # noqa: PLW2901 - the next layer's input
                 right += bool(np.allclose(result, batch, atol=1e-6))
             print(f"{right} of {BATCHES} batches came through right", flush=True)
+        # Nobody leaves before all are done.
+        group.barrier()
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ class Joining:
                 link.out = link.out[link.sock.send(link.out) :]
             if self._place.rank == 0 or rank == 0:
                 self._read(rank, link)
-            elif not is_open(link.sock):
+            elif not self._is_ready() and not is_open(link.sock):
                 self._assembly.part(rank, link, "it closed the connection")
         except BlockingIOError:
             return
@@ -114,6 +114,14 @@ class Joining:
             self._assembly.part(rank, link, why(error))
         except WireError as error:
             self._assembly.part(rank, link, str(error))
+
+    def _is_ready(self) -> bool:
+        """Whether rank 0 may have let the group go, so that a rank may have done its part and left.
+
+        What it sent then still waits in the link; rank 0 takes back the roster where it was lost.
+        """
+        leader = self._assembly.links.get(0)
+        return leader is not None and leader.ready
 
     def _read(self, rank: int, link: Link) -> None:
         while not self._gone:
