@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -17,8 +18,10 @@ from rlxdeploy.runtime.link.congestion import is_here
 from rlxdeploy.runtime.node import Node
 from rlxdeploy.runtime.wire.frame import hello
 from rlxdeploy.runtime.wire.identity import HandshakeRefused
-from tests.runtime.cluster import dial, fresh_host, outcome, peers_on
+from tests.runtime.cluster import dial, fresh_host, in_threads, outcome, peers_on
 from tests.runtime.native.joining import joined, new_key, node, working
+
+LAG_S = 0.2
 
 
 @pytest.fixture
@@ -115,6 +118,47 @@ def test_a_rank_that_restarts_during_the_join_is_taken_back() -> None:
     threads[0].join(10)
 
     working([early[0][1], *groups])
+
+
+def slow_way(listener: socket.socket, host: str, port: int) -> None:
+    """Pass one connection on to *port*; its answers are heard `LAG_S` after they were given."""
+    near, _ = listener.accept()
+    far = dial(host, port)
+
+    def there() -> None:
+        with contextlib.suppress(OSError):
+            for said in iter(lambda: near.recv(1 << 16), b""):
+                far.sendall(said)
+
+    threading.Thread(target=there, daemon=True).start()
+    with near, far, contextlib.suppress(OSError):
+        for said in iter(lambda: far.recv(1 << 16), b""):
+            time.sleep(LAG_S)
+            near.sendall(said)
+
+
+def test_a_rank_may_be_done_before_another_hears_that_the_group_has_formed() -> None:
+    """What it has sent and its goodbye wait for that one: it is finished, and not lost."""
+    host = fresh_host()
+    peers = peers_on(host, 3)
+    with socket.create_server((host, 0)) as listener:
+        leader = host, int(peers[0].rpartition(":")[2])
+        threading.Thread(target=slow_way, args=(listener, *leader), daemon=True).start()
+        slowly = [f"{host}:{listener.getsockname()[1]}", *peers[1:]]
+
+        def sends() -> None:
+            with node(peers, 1).connect() as group:
+                group.send_bytes(2, 7, b"early")
+
+        def takes() -> bytes:
+            with node(slowly, 2).connect() as group:
+                return group.recv_bytes(1, 7)
+
+        def leads() -> None:
+            node(peers, 0).connect().close()
+
+        results = in_threads([outcome(deed) for deed in (leads, sends, takes)])
+    assert results == [None, None, b"early"]
 
 
 def test_off_loopback_a_key_or_a_word_is_needed(key_file: Path) -> None:
