@@ -1,6 +1,5 @@
 """Root in one place: who is asked, and what happens where the answer is no."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -26,7 +25,6 @@ done
 exit 1
 """
 FREE_SUDO = 'shift; AS=root exec "$@"'
-SHELLS = [["/bin/sh"], ["bash", "--posix"], ["busybox", "sh"]]
 
 
 class Tools:
@@ -107,15 +105,6 @@ def test_a_host_without_sudo_goes_the_other_way(tools: Tools) -> None:
     tools.put("sudo", "exit 127")
 
     assert tools.said(as_root_if_it_can(SCRIPT, "x")) == "myself x\n"
-
-
-@pytest.fixture(params=SHELLS, ids=[shell[0] for shell in SHELLS])
-def shell(request: pytest.FixtureRequest) -> list[str]:
-    """One of the shells that stand behind /bin/sh somewhere."""
-    found: list[str] = request.param
-    if shutil.which(found[0]) is None:
-        pytest.skip(f"there is no {found[0]} here")
-    return found
 
 
 def test_a_password_makes_the_script_root_and_is_not_in_its_input(
