@@ -25,7 +25,7 @@ def own_network(host: Host) -> Network:
     """
     questions, marker = network.questions(), secrets.token_hex(16)
     transcript = Transcript(questions, marker)
-    deadline = time.monotonic() + 2 * _PATIENCE.slow
+    deadline = time.monotonic() + 2 * _PATIENCE.whole
     try:
         with open_local(host, deadline) as session:
             session.send(framed(compose(questions, marker, _PATIENCE)), deadline)

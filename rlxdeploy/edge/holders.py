@@ -20,7 +20,7 @@ def holders_of(host: Host, enquiry: Enquiry, open_session: OpenSession) -> tuple
     """Return who listens on the ports of *enquiry*; nobody where the host does not say."""
     questions, marker = holders.questions(enquiry), secrets.token_hex(16)
     transcript = Transcript(questions, marker)
-    deadline = time.monotonic() + _OPENING_S + _PATIENCE.slow
+    deadline = time.monotonic() + _OPENING_S + _PATIENCE.whole
     try:
         with open_session(host, time.monotonic() + _OPENING_S) as session:
             session.send(framed(compose(questions, marker, _PATIENCE)), deadline)

@@ -36,7 +36,7 @@ class SurveyLimits:
     @property
     def allowance(self) -> float:
         """The time one host may take."""
-        return self.opening + self.patience.slow + self.transit
+        return self.opening + self.patience.whole + self.transit
 
 
 def survey(
@@ -79,7 +79,7 @@ def survey_one(session: Session, target: Target, limits: SurveyLimits) -> HostFa
     questions = host_facts.questions(target.enquiry)
     marker = secrets.token_hex(16)
     transcript = Transcript(questions, marker)
-    deadline = time.monotonic() + limits.patience.slow + limits.transit
+    deadline = time.monotonic() + limits.patience.whole + limits.transit
     try:
         session.send(framed(compose(questions, marker, limits.patience)), deadline)
         _listen(session, transcript, deadline, limits.answer_bytes)

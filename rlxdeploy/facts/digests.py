@@ -35,7 +35,7 @@ for f in "$glob"*; do break; done
 [ -d "$home" ] || [ -e "$f" ] || [ -L "$f" ] || exit 0
 tag() { while IFS= read -r line || [ -n "$line" ]; do printf '%s|%s\\n' "$1" "$line"; done; }
 to=$(readlink "$home/current") && echo "current|$to"
-ls -1tr "$home/releases" | tag release
+ls -1trd "$home/releases"/*
 [ ! -f "$home/.revert/state" ] || sed -n 's/^release=/unconfirmed|/p' "$home/.revert/state"
 for kept in "$home/releases"/*/.outside; do
   release=${kept%/.outside}
@@ -143,11 +143,11 @@ def _tree(name: str, text: str) -> JobSeen:
     current = said.get("current", [""])[0].rstrip("/").rpartition("/")[2]
     deployed, files = _deployed(name, said), _files(said)
     unconfirmed = next(iter(said.get("unconfirmed", [])), None)
-    releases = (release for release in said.get("release", []) if not release.endswith(".tmp"))
+    releases = (path.rpartition("/")[2] for path in said.get("release", []))
     return JobSeen(
         deployed=deployed,
         current=current,
-        releases=tuple(releases),
+        releases=tuple(release for release in releases if not release.endswith(".tmp")),
         files=files,
         locked_by=_locked_by(said),
         kept={name: mark for name, mark in _kept(said) if name != current},
@@ -158,10 +158,12 @@ def _tree(name: str, text: str) -> JobSeen:
 
 
 def _tagged(text: str) -> Iterator[tuple[str, str]]:
-    """Read `tag|text` lines, and those of sha256sum as `sum`."""
+    """Read `tag|text` lines, those of sha256sum as `sum`, and the paths of releases."""
     for line in text.split("\n"):
         if _DIGEST.match(line):
             yield "sum", line
+        elif line.startswith("/"):
+            yield "release", line
         else:
             yield from tagged(line)
 

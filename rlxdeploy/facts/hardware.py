@@ -22,7 +22,12 @@ fi
 while IFS= read -r line; do # of the first processor, which a blank line ends
   case $line in 'model name'*) echo "cpu|$line"; break;; '') break;; esac
 done </proc/cpuinfo
-echo "nproc|$(nproc || grep -c '^processor' /proc/cpuinfo)"
+while read -r key value; do
+  case $key in Cpus_allowed_list:) echo "allowed|$value"; break;; esac
+done </proc/self/status
+if read -r value </sys/devices/system/cpu/online; then echo "online|$value"
+else echo "nproc|$(nproc || grep -c '^processor' /proc/cpuinfo)"
+fi
 while IFS= read -r line; do
   case $line in MemTotal:* | MemAvailable:* | MemFree:* | Buffers:*) echo "mem|$line";;
   Cached:*) echo "mem|$line"; break;;
@@ -73,6 +78,7 @@ shown=$(df -kP "${folder:-/}") && printf 'df|%s\\n' "${shown%%
 
 _KIB = 1 << 10
 _PAGE = 16384
+_MOST = 1 << 16  # processors: Linux can be built for an eighth of it
 # Version 1 writes "no limit" as a number just below 2**63.
 _UNLIMITED = 1 << 62
 
@@ -145,11 +151,27 @@ def _linux(said: Sequence[tuple[str, str]]) -> tuple[str, int, int, int]:
     spare = sum(memory.get(key, 0) for key in ("MemFree", "Buffers", "Cached"))
     total, available = memory.get("MemTotal", 0), memory.get("MemAvailable", spare)
     limits = [row.split(" ", 2) for tag, row in said if tag == "limit"]
-    counted = (whole(row) for tag, row in said if tag == "nproc")
-    cores = min([next(counted, 1) or 1, *_core_limits(limits)])
+    cores = min([_counted(said), *_core_limits(limits)])
     for limit, used in _memory_limits(limits):
         total, available = min(total, limit), min(available, max(0, limit - used))
     return next(models, "") or "CPU", max(1, cores), total, available
+
+
+def _counted(said: Sequence[tuple[str, str]]) -> int:
+    """Return how many processors we may run on, of those that are there.
+
+    A process may be allowed more of them than there are: also those that could be plugged in.
+    """
+    lists = [_processors(row) for tag, row in said if tag in {"allowed", "online"}]
+    counted = next((whole(row) for tag, row in said if tag == "nproc"), 0)
+    return counted or len(frozenset.intersection(*lists) if lists else ()) or 1
+
+
+def _processors(text: str) -> frozenset[int]:
+    """Read the kernel's list of processors, `0-3,8`."""
+    spans = (part.partition("-") for part in text.split(",") if part)
+    ends = ((whole(first), min(whole(last or first), _MOST)) for first, _, last in spans)
+    return frozenset(one for first, last in ends for one in range(first, last + 1))
 
 
 def _core_limits(limits: Sequence[Sequence[str]]) -> Iterator[int]:

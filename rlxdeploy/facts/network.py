@@ -17,7 +17,9 @@ _NETWORK = """\
 if shown=$(echo 'link show
 addr show
 route show default' | ip -d -o -batch -); then
-  printf '%s\\n' "$shown"; ip -o -6 route show default
+  printf '%s\\n' "$shown"
+  # Without an address that others can reach no route leads out; here 2000::/3 and fc00::/7 are.
+  case $shown in *'inet6 '[23]* | *'inet6 f'[cd]*) ip -o -6 route show default ;; esac
 elif links=$(ip -o link show); then
   {
     printf '#link\\n%s\\n' "$links"

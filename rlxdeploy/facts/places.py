@@ -29,6 +29,9 @@ uid=
 while read -r key real uid rest; do [ "$key" != Uid: ] || break; done </proc/self/status
 [ -n "$uid" ] || uid=$(id -u)
 """
+# The host's clock, for all that ask: seconds since the epoch.
+NOW = "now=$(date +%s)\n"
+
 USER_PLACES = f"""{OWN_UID}\
 [ -n "$HOME" ] || HOME=$(getent passwd "$uid" | cut -d: -f6)
 data_home=${{XDG_DATA_HOME:-$HOME/.local/share}}

@@ -3,9 +3,10 @@
 import base64
 import binascii
 import hashlib
+import re
 
-from rlxdeploy.facts import rows
-from rlxdeploy.facts.places import OWN_UID, USER_MANAGER, USER_PLACES
+from rlxdeploy.facts import rows, units
+from rlxdeploy.facts.places import NOW, OWN_UID, USER_PLACES, tagged
 from rlxdeploy.facts.privilege import FUNCTIONS
 from rlxdeploy.facts.question import Answers, Question, fields, quoted, whole
 from rlxdeploy.model.survey import Platform
@@ -15,8 +16,10 @@ from rlxdeploy.model.vocabulary import UserManager
 # Below it systemd lacks directives that our units need.
 MIN_SYSTEMD = 245
 
-_SYSTEM = """\
-echo "clock=$(date +%s)"
+_SYSTEM = (
+    NOW
+    + """\
+echo "clock=$now"
 if read -r arch </proc/sys/kernel/arch; then
   read -r os </proc/sys/kernel/ostype; read -r name </proc/sys/kernel/hostname
 else
@@ -49,33 +52,23 @@ if [ -d /run/systemd/system ]; then
   if [ -n "$version" ]; then echo "systemd=$version"
   else systemctl --version | sed -n '1s/[^0-9]*\\([0-9]*\\).*/systemd=\\1/p'; fi
 fi
-libc=$(getconf GNU_LIBC_VERSION) && echo "libc=$libc" || {
-  for f in /lib/ld-musl-*.so.1; do [ -e "$f" ] && echo "libc=musl"; done
-}
+for f in /lib/ld-musl-*.so.1; do [ -e "$f" ] && echo "libc=musl"; done
 for kind in ed25519 ecdsa rsa; do
   f=/etc/ssh/ssh_host_${kind}_key.pub
   [ -r "$f" ] && read -r kind key rest <"$f" && echo "host_key=$key" && break
 done
 """
+)
 
 _USER = """\
-echo "user=$(id -un)"
+echo "id=$(id)"
 echo "uid=$uid"
-echo "groups=$(id -Gn)"
 echo "home=$HOME"
 echo "data_home=$data_home"
 echo "runtime_dir=$runtime_dir"
 """
 
 _SUDO = f'{FUNCTIONS}{OWN_UID}[ "$uid" = 0 ] || {{ can_be_root && echo yes; }}\n'
-
-# sshd's own session may be all that keeps the manager alive: lingering lets it outlive that.
-_LINGERS = """\
-systemctl --user show -p Version
-for f in /var/lib/systemd/linger/*; do
-  [ ! -e "$f" ] || { [ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo Linger=yes; break; }
-done
-"""
 
 LOOK = """\
 [ -n "$HOME" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
@@ -103,6 +96,8 @@ _VERSIONS = """\
 import os, sys
 print("python=" + sys.executable)
 print("python_version=%d.%d.%d" % sys.version_info[:3])
+if "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", ()):
+    print("libc=" + (os.confstr("CS_GNU_LIBC_VERSION") or ""))
 for folder in sys.path:
     if os.path.isfile(os.path.join(folder, "numpy", "__init__.py")):
         listed = [n[6:] for n in os.listdir(folder) if n[:6] == "numpy-" and n[6:7].isdigit()]
@@ -124,12 +119,9 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
         Question("programs", f"{LOOK}set -- {quoted(enquiry.programs)}\n{_PROGRAMS}"),
         Question(
             "python",
-            f'{LOOK}p=$(look {quoted([enquiry.python])})\n"$p" -E -c {quoted([_VERSIONS])}',
-        ),
-        Question(
-            "user manager",
-            f"unset DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR\n{OWN_UID}{USER_MANAGER}{_LINGERS}",
-            row=rows.USER_MANAGER,
+            f"{LOOK}p=$(look {quoted([enquiry.python])})\n"
+            f'[ "$p" ] || echo "libc=$(getconf GNU_LIBC_VERSION)"\n'
+            f'"$p" -E -c {quoted([_VERSIONS])}',
         ),
     ]
     if enquiry.sudo:
@@ -145,6 +137,7 @@ def parse(enquiry: Enquiry, answers: Answers) -> Platform:
     user = fields(answers.required("user"))
     python = fields(answers.text("python"))
     programs, searched = _programs(enquiry, answers.text("programs"))
+    login, groups = _names(user.get("id", ""))
     uid, sudo = whole(user.get("uid", "")), answers.text("sudo").strip() == "yes"
     return Platform(
         os=_os(system.get("os", "")),
@@ -154,11 +147,11 @@ def parse(enquiry: Enquiry, answers: Answers) -> Platform:
         boot_id=system.get("boot_id", ""),
         init=system.get("init", ""),
         systemd=system.get("systemd", ""),
-        libc=system.get("libc", ""),
+        libc=python.get("libc") or system.get("libc", ""),
         python=python.get("python", ""),
         python_version=python.get("python_version", ""),
         numpy=python.get("numpy", ""),
-        user=user.get("user", ""),
+        user=login,
         uid=uid,
         home=user.get("home", ""),
         data_home=user.get("data_home", ""),
@@ -166,9 +159,9 @@ def parse(enquiry: Enquiry, answers: Answers) -> Platform:
         clock=float(whole(system.get("clock", ""))),
         programs=programs,
         searched=searched,
-        groups=tuple(user.get("groups", "").split()),
+        groups=groups,
         job_groups=_job_groups(answers.text("job user")),
-        launches=_launches(system, answers, privileged=uid == 0 or sudo, python=bool(python)),
+        launches=_launches(system, answers, privileged=uid == 0 or sudo, python="python" in python),
         user_manager=_user_manager(answers).value,
         sudo=sudo,
         host_key=_fingerprint(system.get("host_key", "")),
@@ -182,6 +175,18 @@ def _os(uname: str) -> str:
 
 def _arch(machine: str) -> str:
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(machine, machine)
+
+
+def _names(ident: str) -> tuple[str, tuple[str, ...]]:
+    """Read `uid=1000(ann) gid=1000(ann) groups=1000(ann),44(video)`; names may hold blanks.
+
+    An account or a group without a name has its number alone.
+    """
+    user = re.match(r"uid=(\d+)(?:\(([^)]*)\))?", ident)
+    groups = re.search(r" groups=(\d+(?:\([^)]*\))?(?:,\d+(?:\([^)]*\))?)*)", ident)
+    listed = re.findall(r"(\d+)(?:\(([^)]*)\))?", groups[1]) if groups else []
+    login = (user[2] or user[1]) if user else ""
+    return login, tuple(name or number for number, name in listed)
 
 
 def _programs(enquiry: Enquiry, text: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -210,10 +215,10 @@ def _launches(
 
 
 def _user_manager(answers: Answers) -> UserManager:
-    said = fields(answers.text("user manager"))
-    if "Version" not in said:
+    said = dict(tagged(answers.text(units.USER)))
+    if "manager" not in said:
         return UserManager.NONE
-    return UserManager.LINGERS if "Linger" in said else UserManager.IN_SESSIONS
+    return UserManager.LINGERS if "lingers" in said else UserManager.IN_SESSIONS
 
 
 def _job_groups(text: str) -> tuple[str, ...] | None:

@@ -2,13 +2,14 @@
 
 - Every line of ours begins with a marker drawn at random for this one run; what stands before the
   first is a login profile's and is dropped.
-- Questions run in the background, those of one row in a pipeline of their own: it holds nothing
-  but its own pipe.  `$(...)` waits for every child that holds its pipe, so no question is asked in
-  one.  Processes are what a survey costs a host: so what may hang at the same thing shares a row,
-  and those that need a program that is not there share one process.
+- Processes are what a survey costs a host.  So the quick questions are asked in turn by one, in
+  the background; only where it has not come to its end by the deadline they are asked once more,
+  side by side, those that may hang at the same thing in one row.  Slow ones, and those that need a
+  program that is not there, have their own process all along.
+- `$(...)` waits for every child that holds its pipe, so no question is asked in one.
 - Lines are cut into pieces that a pipe takes whole (PIPE_BUF is 512 bytes at least), so that
   answers that arrive at once do not mix.
-- A timer kills what is left of the quick questions at their deadline, of the slow ones at theirs.
+- A timer kills what is left of the questions at their deadline.
   The shell writes the end line as soon as nothing is left to wait for, and the controller waits
   for that line only, never for the end of the stream.
 """
@@ -18,7 +19,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rlxdeploy.facts.places import OWN_UID
+from rlxdeploy.facts.places import NOW, OWN_UID
 from rlxdeploy.facts.privilege import FUNCTIONS, asks_for_root
 from rlxdeploy.facts.question import Answer, Answers, Question
 
@@ -57,14 +58,23 @@ add() {{ # a line; what is written at once is one packet, for which two sides ha
 "
 }}
 flush() {{ [ -z "$b" ] || printf %s "$b"; b=; }}
-try() {{ # the text of a question is evaluated in a subshell, so that its exit ends only itself
-  (eval "$2") </dev/null; r=$?; echo; echo "{marker}=$r"
+try() {{ # a question runs in a subshell, so that its exit ends only itself
+  ("q$1") </dev/null; r=$?; echo; echo "{marker}=$r"
 }}
-ask() {{ try "$@" </dev/null | say "$1"; }}
-turn() {{ echo "{marker}@$1"; try "$@"; }}
-need() {{ # program, number, text
-  if command -v "$1" >/dev/null; then shift; ask "$@" &
+ask() {{ try "$1" </dev/null | say "$1"; }}
+need() {{ # program, number
+  if command -v "$1" >/dev/null; then ask "$2" &
   else printf '%s %s-\n%s %s-%s=127\n' {marker} "$2" {marker} "$2" {marker}; fi
+}}
+in_turn() {{ # numbers, and `root` before those that want to be it
+  {{
+    {now}
+    for turn; do
+      if [ "$turn" = root ]; then find_root
+      else echo "{marker}@$turn"; try "$turn"
+      fi
+    done
+  }} | say 0
 }}
 kin() {{ # the processes given and all descendants, parents first, from `pid parent` lines
   {{
@@ -87,14 +97,17 @@ kin() {{ # the processes given and all descendants, parents first, from `pid par
 pass() {{ nap=1; sleep "$1" & wait $!; nap=; }}
 # Parents first: one whose child dies before it goes on, and would answer.
 reap() {{ kin "$@" | while read -r p; do kill -9 "$p"; done; }}
+# A nap that has just been forked takes a politer signal for the one that its shell traps.
+wakeable() {{ trap '[ -z "$nap" ] || kill -9 $!; exit' TERM; }}
 """
 
 # Questions run side by side: how they reach root is found out before, with one attempt for all.
 # Who is root already need not ask.  What stands here a question need not bring.
-_SHARED = (FUNCTIONS, OWN_UID)
+_SHARED = (FUNCTIONS, OWN_UID, NOW)
 _ROOT = f"""\
 {FUNCTIONS}\
 [ "$uid" != 0 ] || rlx_root=self
+find_root() {{ rlx_find_root </dev/null; }}
 """
 _TRY = """\
 if [ -n "$rlx_password" ]; then
@@ -106,14 +119,21 @@ fi
 """
 
 _TAIL = """\
-(
-  # A nap that has just been forked takes a politer signal for the one that its shell traps.
-  trap '[ -z "$nap" ] || kill -9 $!; exit' TERM
-  pass {quick:g}; reap $quick
-  pass {rest:g}; reap $quick $slow
-) </dev/null >/dev/null &
+in_turn {all} </dev/null &
+quick=$!
+(wakeable; pass {quick:g}; reap $quick; pass {rest:g}; reap $slow) </dev/null >/dev/null &
 timer=$!
-for p in $quick $slow; do wait $p; done
+wait $quick
+if [ $? -gt 128 ]; then
+  printf '\\n%s again\\n' {marker}
+  quick=
+{rows}\
+  (wakeable; pass {quick:g}; reap $quick) </dev/null >/dev/null &
+  second=$!
+  for p in $quick; do wait $p; done
+  kill $second; wait $second
+fi
+for p in $slow; do wait $p; done
 printf '\\n%s end\\n' {marker}
 kill $timer; wait $timer
 exit 0
@@ -131,6 +151,11 @@ class Patience:
     quick: float = 4.0
     slow: float = 12.0
 
+    @property
+    def whole(self) -> float:
+        """Seconds that all questions together may take; the quick ones may be asked twice."""
+        return max(self.slow, 2 * self.quick)
+
     def __post_init__(self) -> None:
         if not 0 < self.quick <= self.slow:
             raise ValueError("quick questions get some time, and slow ones at least as much")
@@ -140,30 +165,43 @@ def compose(questions: Sequence[Question], marker: str, patience: Patience) -> s
     """Return the script that asks *questions*; *marker* is letters and digits, drawn at random."""
     if not re.fullmatch(r"[0-9A-Za-z]{16,64}", marker):
         raise ValueError("a marker is 16 to 64 letters and digits")
-    head = _HEAD.format(path=_SYSTEM_PATH, marker=marker, piece=_PIECE)
-    tail = _TAIL.format(quick=patience.quick, rest=patience.slow - patience.quick, marker=marker)
-    asked = "".join(_background(tuple(enumerate(questions))))
+    head = _HEAD.format(path=_SYSTEM_PATH, marker=marker, piece=_PIECE, now=NOW.strip())
     for_root = any(asks_for_root(one.script) for one in questions)
     root = _ROOT + _TRY.format(marker=marker) if for_root else ""
-    return f"{head}{OWN_UID}{root}quick=; slow=\n{asked}{tail}"
+    numbered = tuple(enumerate(questions))
+    asked = "".join(f"q{number}() {{\n{_own(one)}\n}}\n" for number, one in numbered)
+    aside = [(number, one) for number, one in numbered if one.slow or one.needs]
+    quick = [(number, one) for number, one in numbered if not (one.slow or one.needs)]
+    # One that hung alone would hang again.
+    again = _rows(quick) if quick[1:] else ()
+    rows = (f'  in_turn {row} </dev/null &\n  quick="$quick $!"\n' for row in again)
+    tail = _TAIL.format(
+        all=" ".join(_rows(quick)),
+        rows="".join(rows),
+        quick=patience.quick,
+        rest=max(0.0, patience.slow - patience.quick),
+        marker=marker,
+    )
+    return f"{head}{OWN_UID}{root}{asked}slow=\n{''.join(_aside(aside))}{tail}"
 
 
-def _background(questions: Sequence[tuple[int, Question]]) -> Iterator[str]:
-    """Yield what asks, the slow first: they wait for a driver while the others are asked."""
-    for kept in ("slow", "quick"):
-        mine = [(number, one) for number, one in questions if one.slow == (kept == "slow")]
-        needy = [_words("need", one.needs, n, _own(one)) for n, one in mine if one.needs]
-        groups = ["\n".join([*needy, "wait"])] if needy else []
-        for group in (*groups, *_rows([(n, one) for n, one in mine if not one.needs])):
-            yield f'({group}) </dev/null &\n{kept}="${kept} $!"\n'
+def _aside(questions: Sequence[tuple[int, Question]]) -> Iterator[str]:
+    """Yield what asks by itself, begun first: a driver is waited for while others are asked."""
+    needy = [f"need {shlex.quote(one.needs)} {number}" for number, one in questions if one.needs]
+    groups = ["; ".join([*needy, "wait"])] if needy else []
+    for group in (*groups, *(f"ask {number}" for number, one in questions if not one.needs)):
+        yield f'({group}) </dev/null &\nslow="$slow $!"\n'
 
 
-def _rows(questions: Sequence[tuple[int, Question]]) -> Iterator[str]:
+def _rows(questions: Sequence[tuple[int, Question]]) -> tuple[str, ...]:
+    """Return the words of `in_turn` for each row; how root is reached is found out once in it."""
     rows: dict[object, list[str]] = {}
     for number, one in questions:
-        rows.setdefault(one.row or number, []).append(_words("turn", number, _own(one)))
-    for turns in rows.values():
-        yield "{\n" + "\n".join(turns) + "\n} | say 0"
+        row = rows.setdefault(one.row or number, [])
+        if asks_for_root(one.script) and "root" not in row:
+            row.append("root")
+        row.append(str(number))
+    return tuple(map(" ".join, rows.values()))
 
 
 def _own(question: Question) -> str:
@@ -172,10 +210,6 @@ def _own(question: Question) -> str:
     for shared in _SHARED:
         script = script.replace(shared, "")
     return script
-
-
-def _words(*words: object) -> str:
-    return shlex.join(map(str, words))
 
 
 @dataclass(slots=True)
@@ -194,6 +228,7 @@ class Transcript:
     _before: bytes = b""
     _begun: bool = False
     _lines: dict[int, list[bytes]] = field(default_factory=dict)
+    _kept: frozenset[int] = frozenset()
 
     def feed(self, piece: bytes) -> None:
         """Take in *piece*; *ended* tells whether the end line has come."""
@@ -218,6 +253,8 @@ class Transcript:
             self._before = self._before or (b"" if self._begun else line.strip())
         elif said in (b"begin", b"end"):
             self._begun, self.ended = True, said == b"end"
+        elif said == b"again":
+            self._ask_again()
         elif said.startswith(b"root "):
             self.root = said[len(b"root ") :].decode(errors="replace").strip()
         else:
@@ -225,9 +262,18 @@ class Transcript:
 
     def _keep(self, said: bytes) -> None:
         parted = re.match(rb"(\d{1,6})([+-])", said)
-        if parted and (number := int(parted[1])) < len(self.questions):
+        number = int(parted[1]) if parted else -1
+        if parted and number < len(self.questions) and number not in self._kept:
             text = said[parted.end() :] + (b"" if parted[2] == b"+" else b"\n")
             self._lines.setdefault(number, []).append(text)
+
+    def _ask_again(self) -> None:
+        """Keep what was answered; of the quick questions that were not all is asked anew."""
+        aside = {number for number, one in enumerate(self.questions) if one.slow or one.needs}
+        given = {number for number, parts in self._lines.items() if self._answer(parts)}
+        self._kept = frozenset(given - aside)
+        for number in self._lines.keys() - given - aside:
+            del self._lines[number]
 
     def _answer(self, parts: Iterable[bytes]) -> Answer | None:
         """Join an answer; after it the shell puts a line break, the marker and the status."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from rlxdeploy.facts import rows, supervisors, views
 from rlxdeploy.facts.places import (
+    NOW,
     SYSTEM_RUN,
     SYSTEM_UNITS,
     USER_MANAGER,
@@ -31,13 +32,19 @@ _ENABLED = """\
 for f in "$2"/*.wants/"$1"*.service; do [ -L "$f" ] && echo "enabled|$f"; done
 """
 _UNITS = """\
-echo "clock|$(date +%s)"
+echo "clock|$now"
 read -r up rest </proc/uptime && echo "uptime|$up"
-told=$(systemctl $manager show -p {shown} "$1*") && while IFS= read -r line; do
-  echo "unit|$line"
-done <<END
+told=$(systemctl $manager show -p {shown} "$1*") && echo "manager|there" &&
+while IFS= read -r line; do echo "unit|$line"; done <<END
 $told
 END
+"""
+
+# sshd's own session may be all that keeps the manager alive: lingering lets it outlive that.
+_LINGERS = """\
+for f in /var/lib/systemd/linger/*; do
+  [ ! -e "$f" ] || { [ ! -e "/var/lib/systemd/linger/$(id -un)" ] || echo "lingers|"; break; }
+done
 """
 
 # Each launch's own question first: without its answer it is not known what runs.  Under the user's
@@ -56,7 +63,7 @@ _LIVELY = ("active", "reloading", "activating", "deactivating", "exited", "faile
 def questions(enquiry: Enquiry, launch: Launch | None = None) -> tuple[Question, ...]:
     """Return what to ask about the job's instances under each launch, or under *launch* alone."""
     stem, run = f"rlx-{enquiry.job}@", f"{SYSTEM_RUN}/{enquiry.job}"
-    units, enabled = _UNITS.format(shown=_SHOWN), _ENABLED
+    units, enabled = NOW + _UNITS.format(shown=_SHOWN), _ENABLED
     booted = "[ -d /run/systemd/system ] || exit 0\n"
     system = (
         f"{booted}manager=--system\nset -- {quoted([stem, SYSTEM_UNITS])}\n{enabled}{units}"
@@ -64,7 +71,7 @@ def questions(enquiry: Enquiry, launch: Launch | None = None) -> tuple[Question,
     )
     user = (
         f'{booted}{USER_PLACES}manager=--user\nset -- {quoted([stem])} "{USER_UNITS}"\n'
-        f"{enabled}{USER_MANAGER}{units}"
+        f"{enabled}unset DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR\n{USER_MANAGER}{_LINGERS}{units}"
     )
     own = (
         Question(SYSTEM, system, row=rows.SYSTEM_MANAGER),

@@ -26,9 +26,9 @@ MARK = {
 A, B = "a" * 64, "b" * 64
 TREE = f"""\
 current|releases/r2
-release|r1
-release|r2
-release|r3.tmp
+/var/lib/rlx/demo/releases/r1
+/var/lib/rlx/demo/releases/r2
+/var/lib/rlx/demo/releases/r3.tmp
 mark|/var/lib/rlx/demo/deployment.json
 deployment|{json.dumps(MARK)}
 stat|81a4 root 12 /var/lib/rlx/demo/current//env/0.env

@@ -20,9 +20,8 @@ libc=glibc 2.36
 host_key=AAAAC3NzaC1lZDI1NTE5AAAAIPXv8aiFqXVxUtNDn0DSDZh3fV1mFKlKg0yUjCzwQuyM
 """
 USER = """\
-user=ann
+id=uid=1000(ann) gid=1000(ann) groups=1000(ann),44(video),993(domain users),77
 uid={uid}
-groups=ann video render
 home=/home/ann
 data_home=/home/ann/.local/share
 runtime_dir=/run/user/1000
@@ -52,7 +51,8 @@ def test_a_system_is_read_whole() -> None:
         "3.11.2",
         "1.24.2",
     )
-    assert (seen.user, seen.uid, seen.groups) == ("ann", 1000, ("ann", "video", "render"))
+    assert (seen.user, seen.uid) == ("ann", 1000)
+    assert seen.groups == ("ann", "video", "domain users", "77")
     assert seen.host_key == "SHA256:hHJvdx+1xwOj+JHraOsmq9D2xA84FJ/TtqwWyuhn05g"
 
 
@@ -62,14 +62,26 @@ def test_a_system_is_read_whole() -> None:
         ("252", 0, {}, ("systemd", "process")),
         ("252", 1000, {}, ("process",)),
         ("252", 1000, {"sudo": "yes\n"}, ("systemd", "process")),
-        ("252", 1000, {"user_manager": "Version=252\nLinger=yes\n"}, ("systemd-user", "process")),
-        ("252", 1000, {"user_manager": "Version=252\n"}, ("process",)),
-        ("244", 0, {"user_manager": "Version=244\n"}, ("process",)),
+        ("252", 1000, {"user_units": "lingers|\nmanager|there\n"}, ("systemd-user", "process")),
+        ("252", 1000, {"user_units": "manager|there\n"}, ("process",)),
+        ("252", 1000, {"user_units": "lingers|\n"}, ("process",)),
+        ("244", 0, {"user_units": "lingers|\nmanager|there\n"}, ("process",)),
         ("", 0, {}, ("process",)),
         ("252", 0, {"python": ""}, ("systemd",)),
         ("", 1000, {"python": ""}, ()),
     ],
-    ids=["root", "user", "sudo", "manager", "in-sessions", "old", "none", "no-python", "nothing"],
+    ids=[
+        "root",
+        "user",
+        "sudo",
+        "manager",
+        "in-sessions",
+        "silent",
+        "old",
+        "none",
+        "no-python",
+        "nothing",
+    ],
 )
 def test_the_launches_that_work_are_told_best_first(
     systemd: str, uid: int, answers: dict[str, str], launches: tuple[str, ...]

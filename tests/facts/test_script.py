@@ -131,6 +131,23 @@ def test_half_an_answer_is_none() -> None:
     assert transcript.answers().unanswered == ("q1",)
 
 
+def test_what_is_asked_again_keeps_the_answers_that_were_given() -> None:
+    """A whole answer stands, half of one gives way; what a slow one has said so far goes on."""
+    questions = [*asked(2), Question("slow", "true", slow=True)]
+    halves = framed(1, Answer("half\nway"))[:-1], framed(2, Answer("driver\nsaid"))
+    transcript = Transcript(questions, MARKER)
+    transcript.feed(b"".join([*framed(0, Answer("first")), *halves[0], halves[1][0]]))
+    transcript.feed(f"\n{MARKER} again\n".encode())
+    transcript.feed(b"".join([*framed(0, Answer("second")), *framed(1, Answer("whole", 1))]))
+    transcript.feed(b"".join(halves[1][1:]))
+
+    assert transcript.answers().given == {
+        "q0": Answer("first"),
+        "q1": Answer("whole", 1),
+        "slow": Answer("driver\nsaid"),
+    }
+
+
 def test_our_own_words_are_ascii() -> None:
     """Only then a host takes the script by blocks, see `edge.session.framed`."""
     enquiry = Enquiry("demo", folders=("~",), ports=(29500,), user="ml", bench=True, sudo=True)
