@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List
+from typing import Callable, Iterator, List
 
 import numpy as np
 import pytest
 
-from rlxdeploy.runtime.errors import NoLink, WireError
+from rlxdeploy.runtime.errors import NoLink, PeerLost, WireError
 from rlxdeploy.runtime.group import ProcessGroup
+from rlxdeploy.runtime.limits import Limits
+from rlxdeploy.runtime.link.collectives import Turnout
 from rlxdeploy.runtime.node import Node
 from tests.runtime.cluster import (
     MEMORY_MESH,
     NATIVE_MESH,
+    PATIENCE_S,
     TCP_MESH,
     TCP_STAR,
     Cluster,
+    Kind,
     environment,
     fresh_host,
     in_threads,
@@ -108,3 +112,33 @@ def test_workers_of_a_star_have_no_way_to_each_other() -> None:
     assert zero == b"x"
     assert isinstance(one, NoLink)
     cluster.close()
+
+
+def watches(group: ProcessGroup) -> object:
+    """Let time pass until rank 1 is gone."""
+    return outcome(lambda: group.watch(PATIENCE_S / 2))()
+
+
+def averages(group: ProcessGroup) -> object:
+    return group.federated_average(np.ones(2, np.float32), PATIENCE_S / 2)
+
+
+@pytest.mark.parametrize("kind", [TCP_MESH, NATIVE_MESH], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(("idles", "seen"), [(watches, PeerLost), (averages, Turnout(2))])
+def test_a_get_of_any_size_is_answered_in_every_call(
+    kind: Kind, idles: Callable[[ProcessGroup], object], seen: object
+) -> None:
+    """Also in those that send nothing themselves: what the kernel does not take at once follows."""
+    cluster = start(kind, 2, Limits(socket_buffer=4096), HEAP_MB="1")
+
+    def fetches(group: ProcessGroup) -> object:
+        whole = group.get(0, 0, MIB)
+        if idles is averages:
+            averages(group)
+        group.close()
+        return len(whole)
+
+    zero, one = cluster.run(lambda group: fetches(group) if group.rank else idles(group))
+    cluster.close()
+    assert one == MIB
+    assert zero == seen if isinstance(seen, Turnout) else isinstance(zero, PeerLost)

@@ -258,7 +258,7 @@ class TcpLinks(Links):
         for peer in self._sending:
             if peer.lost is None:
                 self._poll.modify(peer.sock, select.POLLIN)
-        moved = [self._receive(self._by_fd[fd]) for fd, _ in ready]
+        moved = [self._push(), *(self._receive(self._by_fd[fd]) for fd, _ in ready)]
         self._ask_kernel(time.monotonic())
         for peer in self._lost:
             fd = peer.sock.fileno()

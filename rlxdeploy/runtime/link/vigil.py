@@ -85,7 +85,11 @@ class Vigil:
         self._waiting = before
 
     def doze(self, target: Optional[Channel], call: Call, limit: float) -> None:
-        """Sleep until something happens on any link, but no longer than *limit* seconds."""
+        """Sleep until something happens on any link, but no longer than *limit* seconds.
+
+        What waits to be sent goes out: whoever sleeps need not know of it, and a link that can
+        take it would end every sleep at once.
+        """
         if self._held_in != self.current[1]:
             self._held.clear()
             self._held_in = self.current[1]
@@ -102,6 +106,8 @@ class Vigil:
             channel = self._by_fd[fd]
             if channel is not target and what & ~select.POLLOUT:
                 self._notice(channel, what, call)
+        if self.sending:
+            self.push(call)
 
     def look(self, channel: Channel, call: Call) -> Optional[Header]:
         """Return the header that is next on *channel*, None if nothing is there yet."""
