@@ -36,6 +36,10 @@ class Limits:
     # Strangers choose what they say; a person reads a dozen lines.
     max_reasons: int = 16
 
+    # How long nobody is let in where descriptors have run out: what lacks will lack for a while,
+    # and nothing else may have to wait for it.
+    accept_rest_s: float = 0.1
+
     # One dial; a blackholed address must not hold back the next try until the join deadline.
     dial_s: float = 3.0
 

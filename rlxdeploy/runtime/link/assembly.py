@@ -17,9 +17,10 @@ from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.limits import Limits
 from rlxdeploy.runtime.link.congestion import is_here, prefer_local, restore_default
 from rlxdeploy.runtime.link.dial import Dial
+from rlxdeploy.runtime.link.doorstep import Doorstep
 from rlxdeploy.runtime.link.form import Onlooker, Place
 from rlxdeploy.runtime.link.meeting import Meeting, Met, Secrets
-from rlxdeploy.runtime.link.sockets import is_open, tune
+from rlxdeploy.runtime.link.sockets import is_open
 from rlxdeploy.runtime.link.strangers import Strangers
 from rlxdeploy.runtime.link.verdict import Verdict
 from rlxdeploy.runtime.roster import Roster
@@ -34,13 +35,14 @@ class Link:
     """An open connection to a rank that has proven itself, and what has been said on it.
 
     Only rank 0 speaks and is spoken to: it names a group (*muster*, or its token as *named*) or
-    says who is missing (*told*); the others say that they are *ready* for it.
+    says who is missing (*told*); the others say that they are *ready* for it.  One that has *ended*
+    is listened to no more: it counts until it is known whether the group had formed before.
     """
 
     def __init__(self, sock: socket.socket, address: str, peer: Identity) -> None:
         self.sock, self.address, self.peer = sock, address, peer
         self.mail, self.out = MusterReader(), b""
-        self.named, self.ready = "", False
+        self.named, self.ready, self.ended = "", False, False
         self.muster: Optional[Muster] = None
         self.told: Dict[int, str] = {}
 
@@ -59,7 +61,7 @@ class Assembly:
         limits: Limits,
         onlooker: Onlooker,
     ) -> None:
-        self._place, self._listener, self._secrets = place, listener, secrets
+        self._place, self._secrets = place, secrets
         self._limits, self._onlooker = limits, onlooker
         lower = range(min(place.rank, 1) if place.star else place.rank)
         self._awaited = set(range(place.rank + 1, 0 if place.star and place.rank else place.world))
@@ -68,8 +70,10 @@ class Assembly:
         }
         for dial in self._dials.values():
             dial.prepare = _prepare
+        self._doorstep: Optional[Doorstep] = None
         if listener is not None:
             prefer_local(listener)
+            self._doorstep = Doorstep(listener, limits, place.peer_timeout, onlooker.noticed)
         self.links: Dict[int, Link] = {}
         self.verdict = Verdict(secrets.own, limits)
         self.roster = Roster(())
@@ -99,16 +103,17 @@ class Assembly:
         for rank, dial in self._dials.items():
             if rank not in self.links and dial.wake_at <= now:
                 self._dial(rank, dial, now)
-        seconds = self._wake_at(deadline) - now
-        events = dict(self._poller().poll(max(1, int(seconds * 1000) + 1)))
+        seconds = self._wake_at(now, deadline) - now
+        events = dict(self._poller(now).poll(max(1, int(seconds * 1000) + 1)))
         now = time.monotonic()
         heard = [each for each in self.links.items() if each[1].sock.fileno() in events]
         for meeting in tuple(self._meetings):
             if meeting.sock.fileno() in events or meeting.until <= now:
                 self._proceed(meeting, now)
-        if self._listener is not None and self._listener.fileno() in events:
-            self._admit(self._listener, now)
-        return heard
+        if self._doorstep is not None and self._doorstep.fileno() in events:
+            self._admit(self._doorstep, now)
+        # Whoever came again meanwhile has another link now.
+        return [(rank, link) for rank, link in heard if self.links.get(rank) is link]
 
     def part(self, rank: int, link: Link, reason: str) -> None:
         """Close a link and look for its successor."""
@@ -132,31 +137,34 @@ class Assembly:
     def close(self) -> None:
         """Stop listening and dialling."""
         self.hang_up()
-        if self._listener is not None:
-            self._listener.close()
+        if self._doorstep is not None:
+            self._doorstep.listener.close()
 
     def _should_come(self, rank: int) -> str:
-        at = self._listener.getsockname() if self._listener else ("", 0)
+        at = self._doorstep.listener.getsockname() if self._doorstep else ("", 0)
         origin = f"from {self._place.peers[rank].host} " if not self._place.star else ""
         return f"it should dial in {origin}at {Address(at[0], at[1])}, but has not"
 
-    def _poller(self) -> select.poll:
+    def _poller(self, now: float) -> select.poll:
         poll = select.poll()
         for meeting in self._meetings:
             poll.register(meeting.sock, meeting.events)
         for rank, link in self.links.items():
+            if link.ended:
+                continue
             spoken = self._place.rank == 0 or rank == 0
             events = _ENDED | (select.POLLIN if spoken else 0) | (select.POLLOUT if link.out else 0)
             poll.register(link.sock, events)
-        if self._listener is not None:
-            poll.register(self._listener, select.POLLIN)
+        if self._doorstep is not None and self._doorstep.rest(now) is None:
+            poll.register(self._doorstep, select.POLLIN)
         return poll
 
-    def _wake_at(self, deadline: float) -> float:
+    def _wake_at(self, now: float, deadline: float) -> float:
         moments: List[float] = [deadline]
         moments += [dial.wake_at for rank, dial in self._dials.items() if rank not in self.links]
         moments += [meeting.until for meeting in self._meetings]
-        return min(moments)
+        rest = self._doorstep.rest(now) if self._doorstep else None
+        return min([*moments, rest] if rest else moments)
 
     def _dial(self, rank: int, dial: Dial, now: float) -> None:
         """Begin another attempt, unless one is under way."""
@@ -171,15 +179,9 @@ class Assembly:
         until = now + self._limits.dial_s
         self._meetings.append(Meeting(sock, dial.address, self._secrets, until, dialled=rank))
 
-    def _admit(self, listener: socket.socket, now: float) -> None:
-        """Accept who stands before the door; the oldest guest makes room where it is full."""
-        while True:
-            try:
-                sock, where = listener.accept()
-            except OSError:
-                # Nobody more, or the connection died in the queue: the next poll tells.
-                return
-            tune(sock, self._place.peer_timeout, self._limits)
+    def _admit(self, doorstep: Doorstep, now: float) -> None:
+        """Begin to talk to who stands there; the oldest guest makes room where it is full."""
+        for sock, where in doorstep.accept(now):
             if not is_here(where, sock.family):
                 restore_default(sock)
             address = Address(str(where[0]), int(where[1]))

@@ -8,7 +8,8 @@ from typing import Callable, Dict, Iterator, NamedTuple, Optional
 from rlxdeploy.runtime.address import Address
 from rlxdeploy.runtime.errors import WireError
 from rlxdeploy.runtime.limits import Limits
-from rlxdeploy.runtime.link.sockets import tune, why
+from rlxdeploy.runtime.link.doorstep import Doorstep
+from rlxdeploy.runtime.link.sockets import why
 from rlxdeploy.runtime.link.strangers import Strangers
 from rlxdeploy.runtime.wire.frame import HEADER_BYTES, parse_hello
 
@@ -43,28 +44,29 @@ class Door:
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.listener, self.strangers = listener, Strangers(say, limits.max_reasons)
-        self._limits, self._peer_timeout = limits, peer_timeout
+        self._doorstep = Doorstep(listener, limits, peer_timeout, say)
+        self._limits = limits
         self._guests: Dict[int, Guest] = {}
 
     def waiting(self) -> Iterator[int]:
         """Yield the descriptors of the guests."""
         return iter(self._guests)
 
-    def next_leave(self) -> Optional[float]:
-        """Return when the first guest is dropped for saying nothing."""
-        return min((guest.leave_at for guest in self._guests.values()), default=None)
+    def watched(self, now: float) -> Iterator[int]:
+        """Yield the descriptors on which something may come."""
+        if self._doorstep.rest(now) is None:
+            yield self.listener.fileno()
+        yield from self.waiting()
+
+    def wake_at(self, now: float) -> Optional[float]:
+        """Return when the first guest is dropped for saying nothing, or the listener has rested."""
+        leaves = [guest.leave_at for guest in self._guests.values()]
+        rest = self._doorstep.rest(now)
+        return min(leaves if rest is None else [*leaves, rest], default=None)
 
     def admit(self, now: float) -> None:
         """Accept who stands before the door; the oldest guest makes room where it is full."""
-        while True:
-            try:
-                sock, where = self.listener.accept()
-            except BlockingIOError:
-                return
-            except OSError:
-                # The connection died in the queue, or descriptors ran out: the next poll retries.
-                return
-            tune(sock, self._peer_timeout, self._limits)
+        for sock, where in self._doorstep.accept(now):
             address = Address(str(where[0]), int(where[1]))
             self._guests[sock.fileno()] = Guest(sock, address, now + self._limits.hello_s)
             if len(self._guests) > self._limits.max_guests:

@@ -106,8 +106,8 @@ class Formation:
         for rank, dial in self._dials.items():
             if rank not in self._links and dial.wake_at <= now:
                 self._redial(rank, dial, now)
-        poll = self._poller()
-        events = dict(poll.poll(max(1, int((self._wake_at(deadline) - now) * 1000) + 1)))
+        seconds = self._wake_at(now, deadline) - now
+        events = dict(self._poller(now).poll(max(1, int(seconds * 1000) + 1)))
         now = time.monotonic()
         for rank, dial in self._dials.items():
             if dial.sock is not None and dial.sock.fileno() in events:
@@ -119,7 +119,7 @@ class Formation:
         if self._door:
             self._answer_door(self._door, events, now)
 
-    def _poller(self) -> select.poll:
+    def _poller(self, now: float) -> select.poll:
         poll = select.poll()
         for rank, link in self._links.items():
             poll.register(link.sock, ENDED | (select.POLLIN if rank in self._unheard else 0))
@@ -127,16 +127,16 @@ class Formation:
             if dial.sock is not None:
                 poll.register(dial.sock, select.POLLOUT)
         if self._door:
-            for fd in (self._door.listener.fileno(), *self._door.waiting()):
+            for fd in self._door.watched(now):
                 poll.register(fd, select.POLLIN)
         return poll
 
-    def _wake_at(self, deadline: float) -> float:
+    def _wake_at(self, now: float, deadline: float) -> float:
         moments: List[float] = [deadline]
         moments += [dial.wake_at for rank, dial in self._dials.items() if rank not in self._links]
-        leave_at = self._door.next_leave() if self._door else None
-        if leave_at is not None:
-            moments.append(leave_at)
+        at_door = self._door.wake_at(now) if self._door else None
+        if at_door is not None:
+            moments.append(at_door)
         return min(moments)
 
     def _redial(self, rank: int, dial: Dial, now: float) -> None:

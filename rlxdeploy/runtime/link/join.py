@@ -7,6 +7,7 @@ lets all go.  So a rank that restarts meanwhile is in the group on every rank or
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import time
@@ -100,14 +101,13 @@ class Joining:
         return {**said, **self._assembly.roster.reasons()}
 
     def _hear(self, rank: int, link: Link) -> None:
-        """Send what waits, take in what came; part where the link has ended."""
+        """Send what waits, take in what came; part where nothing more can come."""
         try:
-            if link.out:
-                link.out = link.out[link.sock.send(link.out) :]
+            _push(link)
             if self._place.rank == 0 or rank == 0:
                 self._read(rank, link)
-            elif not self._is_ready() and not is_open(link.sock):
-                self._assembly.part(rank, link, "it closed the connection")
+            else:
+                link.ended = not is_open(link.sock)
         except BlockingIOError:
             return
         except OSError as error:
@@ -151,10 +151,17 @@ class Joining:
             raise PeerLost(rank, "the group has just formed", "joining", reason)
         self._muster, self._gone = muster, True
 
+    def _part_with_ended(self) -> None:
+        for rank, link in tuple(self._assembly.links.items()):
+            if link.ended:
+                self._assembly.part(rank, link, "it closed the connection")
+
     def _go_on(self) -> None:
         if self._place.rank == 0:
             self._lead()
             return
+        if not self._is_ready() and not self._gone:
+            self._part_with_ended()
         leader = self._assembly.links.get(0)
         if leader is not None and leader.muster is not None and not self._gone:
             self._follow(leader, leader.muster)
@@ -204,9 +211,7 @@ class Joining:
                 poll.register(link.sock, select.POLLOUT)
                 poll.poll(max(1, int((until - time.monotonic()) * 1000)))
                 try:
-                    link.out = link.out[link.sock.send(link.out) :]
-                except BlockingIOError:
-                    continue
+                    _push(link)
                 except OSError:
                     # The group's first call says who was lost.
                     break
@@ -219,3 +224,10 @@ class Joining:
         strangers = self._assembly.strangers
         missing = self._missing() or {0: "it has not said that the group is whole"}
         raise JoinTimeout(seconds, missing, strangers.count, strangers.lines())
+
+
+def _push(link: Link) -> None:
+    """Send what the kernel takes; what it does not must not keep what came from being read."""
+    with contextlib.suppress(BlockingIOError):
+        if link.out:
+            link.out = link.out[link.sock.send(link.out) :]
