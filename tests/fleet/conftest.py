@@ -15,7 +15,8 @@ HERE = Path(__file__).parent
 TEST_S = 120.0
 # Begun first, so that no long file is what everybody waits for at the end; longest first.
 LONG = (
-    *("test_rollback", "test_ssh_parity", "test_deploy_users", "test_discover", "test_cut"),
+    *("test_rollback_alone", "test_rollback", "test_ssh_parity", "test_deploy_users"),
+    *("test_discover", "test_cut"),
     *("test_inventories", "test_deploy", "test_become", "test_mdns", "test_preflight"),
     *("test_deploy_refused", "test_drift", "test_roles", "test_deploy_key", "test_fleet_faults"),
     *("test_runtime_on_hosts", "test_fleet_itself", "test_vanished", "test_doctor"),
@@ -58,6 +59,15 @@ def fleet(request: pytest.FixtureRequest) -> Iterator[Fleet]:
 def six(fleet: Fleet) -> Iterator[list[Host]]:
     """Give six hosts, two of each release, for the tests of one file to share and leave intact."""
     with fleet.lend(6) as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="module")
+def lingering(fleet: Fleet) -> Iterator[list[Host]]:
+    """Give one host of each release, where the manager of `nosudo` lives without a session."""
+    with fleet.lend(3) as hosts:
+        for host in hosts:
+            host.linger("nosudo")
         yield hosts
 
 
