@@ -85,7 +85,7 @@ def _named(device: Device) -> str:
 def _state(device: Device) -> str:
     if device.error or not device.available:
         return f"{_SEEN}, not usable: {device.error or 'not available'}"
-    return _SEEN
+    return f"{_SEEN}, may fail: {device.trouble}" if device.trouble else _SEEN
 
 
 def _addresses(host: str, compiled: Compiled) -> Iterator[Value]:

@@ -152,7 +152,7 @@ def _speeds(facts: HostFacts) -> tuple[str, ...]:
 def _cells(facts: HostFacts) -> tuple[str, ...]:
     platform, hardware = facts.platform, facts.hardware
     devices = ", ".join(
-        f"{one.device} {one.name}" + (f" ({one.error})" if one.error else "")
+        f"{one.device} {one.name}" + (f" ({ill})" if (ill := one.error or one.trouble) else "")
         for one in hardware.devices
     )
     return (

@@ -4,7 +4,8 @@ A card that is there and cannot be used is a device with an error, never a host 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rlxdeploy.facts.question import Answer, Answers, Question, whole
 from rlxdeploy.model.survey import Device
@@ -14,10 +15,10 @@ CARDS, SLICES = "nvidia-smi", "nvidia-smi -L"
 # Older drivers do not know mig.mode.current and exit with 2; the exit status is the last query's.
 _CARDS = """\
 ask() { echo "fields=$1"; nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits; }
-ask index,uuid,name,memory.total,mig.mode.current
+ask index,uuid,name,memory.total,mig.mode.current,pci.bus_id
 status=$?
 [ $status = 2 ] && { ask index,uuid,name,memory.total; status=$?; }
-if [ $status != 0 ] && [ -d /sys/bus/pci/devices ]; then
+if [ $status != 0 ] && [ $status != 14 ] && [ -d /sys/bus/pci/devices ]; then
   echo "pci=seen"
   for d in /sys/bus/pci/devices/*; do
     read -r vendor <"$d/vendor"; read -r class <"$d/class"
@@ -29,8 +30,11 @@ exit $status
 _SLICES = "nvidia-smi -L"
 
 _MIB = 1 << 20
-_ABSENT, _UNREACHABLE, _MISMATCH = 6, 9, 18
+_ABSENT, _UNREACHABLE, _INFOROM, _MISMATCH = 6, 9, 14, 18
 _UNKNOWN_PROGRAM = 127
+# What the question says itself, and what nvidia-smi warns of below its table.
+_OURS = re.compile(r"(fields|pci|card)=")
+_WARNING = re.compile(r"(?m)^WARNING: *(.+)$")
 # Parts that compute in the host's own memory: Grace Blackwell desktops and the Jetson family.
 _UNIFIED = re.compile(r"\b(GB10|Orin|Xavier|Thor|Tegra|nvgpu|Jetson)\b", re.IGNORECASE)
 _NOT_KNOWN = re.compile(r"\[(N/A|Not Supported|Insufficient Permissions)\]|N/A")
@@ -49,12 +53,17 @@ def parse(answers: Answers, ram_total: int) -> tuple[Device, ...]:
     answer = answers.given.get(CARDS)
     if answer is None:
         return (_broken("nvidia-smi did not answer in time"),) if _asked(answers) else ()
-    if answer.status != 0:
+    rows = tuple(_rows(answer.text))
+    # A damaged infoROM is only warned of, behind a table that is whole.
+    if answer.status != 0 and not (answer.status == _INFOROM and rows):
         return _failed(answer)
     slices = _slices(answers.text(SLICES))
     why = "nvidia-smi -L did not answer in time" if SLICES in answers.unanswered else ""
-    rows = _rows(answer.text)
-    return tuple(device for row in rows for device in _devices(row, slices, why, ram_total))
+    return tuple(
+        replace(device, trouble=_trouble(row, rows, answer))
+        for row in rows
+        for device in _devices(row, slices, why, ram_total)
+    )
 
 
 def _asked(answers: Answers) -> bool:
@@ -67,7 +76,7 @@ def _broken(error: str, name: str = "NVIDIA GPU", ident: str = "") -> Device:
 
 def _failed(answer: Answer) -> tuple[Device, ...]:
     """Tell a broken driver from a host that has the program and no card."""
-    lines = [line for line in answer.text.splitlines() if not re.match(r"(fields|pci|card)=", line)]
+    lines = [line for line in answer.text.splitlines() if not _OURS.match(line)]
     cards = re.findall(r"(?m)^card=(.+)$", answer.text)
     if answer.status in {_UNKNOWN_PROGRAM, _ABSENT} and not cards:
         return ()
@@ -86,6 +95,8 @@ def _rows(text: str) -> Iterator[dict[str, str]]:
     names = asked.split(",")
     behind = len(names) - names.index("name") - 1 if "name" in names else 0
     for line in filter(str.strip, table.splitlines()):
+        if _OURS.match(line) or _WARNING.match(line):
+            continue
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) < len(names):
             yield {"name": line.strip(), "broken": line.strip()}
@@ -93,6 +104,20 @@ def _rows(text: str) -> Iterator[dict[str, str]]:
         last = len(cells) - behind
         cells[2:last] = [", ".join(cells[2:last])]
         yield dict(zip(names, cells, strict=True))
+
+
+def _trouble(row: Mapping[str, str], rows: Sequence[Mapping[str, str]], answer: Answer) -> str:
+    """Return what nvidia-smi warns of, unless it names another card than that of *row*."""
+    said = [text.strip() for text in _WARNING.findall(answer.text)]
+    if answer.status == _INFOROM and not said:
+        said = [f"the infoROM of a card is corrupted (nvidia-smi ended with {_INFOROM})"]
+    others = {_bus(one) for one in rows} - {_bus(row), ""}
+    return "; ".join(text for text in said if not any(bus in text.lower() for bus in others))
+
+
+def _bus(row: Mapping[str, str]) -> str:
+    """Return where a card sits, as warnings write it: the domain in four digits, not in eight."""
+    return row.get("pci.bus_id", "").lower()[-len("0000:00:00.0") :]
 
 
 def _devices(

@@ -26,7 +26,8 @@ class Device:
 
     *mem_bytes* 0 means it shares RAM or is unknown (*unified* tells).  *ident* is what
     CUDA_VISIBLE_DEVICES or its vendor's equivalent takes: an index or a `MIG-…` id.  *error* says
-    why a device that is there cannot be used; then *available* is False.
+    why a device that is there cannot be used; then *available* is False.  *trouble* is what its
+    driver warns of although it can be used.
     """
 
     device: str
@@ -37,6 +38,7 @@ class Device:
     available: bool = True
     ident: str = ""
     error: str = ""
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)

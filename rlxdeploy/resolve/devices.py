@@ -51,6 +51,7 @@ def written_devices(labels: tuple[str, ...], hardware: Hardware) -> Choice:
         return Choice(labels, why, problem, _remedy(hardware))
     warnings = [f"the survey cannot see {label} devices: taken as written" for label in blind]
     warnings += [f"the host reports no usable {label} device" for label in missing]
+    warnings += [text for label in labels for text in troubles(hardware, label)]
     return Choice(labels, why, warning="; ".join(warnings))
 
 
@@ -63,11 +64,24 @@ def best_device(hardware: Hardware) -> Choice:
         states = ", ".join(f"{_named(one)}: {one.error}" for one in broken)
         problem = f"the host's GPU is in an error state ({states}); it is not planned as cpu"
         return Choice((CPU,), f"nothing better{over}", problem, _remedy(hardware))
-    warning = f"{_named(broken[0])}: {broken[0].error}" if broken else ""
     if not kept:
         return Choice((CPU,), f"the host reports no other usable device{over}")
     best = max(kept, key=lambda one: memory(one, hardware))
-    return Choice((best.device,), f"the best reported: {_named(best)}{over}", warning=warning)
+    why = f"the best reported: {_named(best)}{over}"
+    warnings = [f"{_named(one)}: {one.error}" for one in broken[:1]]
+    return Choice(
+        (best.device,), why, warning="; ".join(warnings + troubles(hardware, best.device))
+    )
+
+
+def troubles(hardware: Hardware, label: str) -> list[str]:
+    """Return what the host warns of about devices of *label* that can be used, each once."""
+    found = (
+        f"{_named(one)} may fail: {one.trouble}"
+        for one in hardware.devices
+        if one.device == label and one.trouble and not one.error
+    )
+    return list(dict.fromkeys(found))
 
 
 def usable(hardware: Hardware, label: str) -> tuple[Device, ...]:

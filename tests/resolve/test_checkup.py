@@ -217,6 +217,11 @@ CASES: dict[str, tuple[str, HostFacts, list[str]]] = {
         host(LOST),
         ["warning a device: cuda 'NVIDIA GPU' cannot be used: Driver/library version mismatch"],
     ),
+    "a card that its driver warns of": (
+        ONE,
+        host(replace(T4, trouble="infoROM is corrupted at gpu 0000:0B:00.0")),
+        ["warning a device: cuda 'Tesla T4' may fail: infoROM is corrupted at gpu 0000:0B:00.0"],
+    ),
     "a broken card beside a good one": (
         ONE,
         host(T4, LOST),

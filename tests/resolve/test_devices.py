@@ -1,10 +1,14 @@
 """A node gets the device it names, or the best its host has; nothing is passed over in silence."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
 from rlxdeploy.errors import CompileError
 from rlxdeploy.model.survey import Device, Hardware
-from rlxdeploy.resolve.devices import Choice, best_device
+from rlxdeploy.resolve.devices import Choice, best_device, written_devices
 from tests.resolve.lab import GIB, hardware, machine, settle
 
 BIG = Device("cuda", "Big", 48 * GIB, ident="1")
@@ -69,6 +73,18 @@ def test_a_broken_card_is_never_a_silent_cpu(others: tuple[Device, ...]) -> None
 
     assert "Driver/library version mismatch" in choice.problem
     assert choice.remedy.startswith("reboot the host or reload the driver's module")
+
+
+@pytest.mark.parametrize("choose", [best_device, partial(written_devices, ("cuda",))])
+def test_a_card_that_its_driver_warns_of_is_taken_and_named(
+    choose: Callable[[Hardware], Choice],
+) -> None:
+    """Once, however many of its slices there are; nothing else that is there is warned of."""
+    slices = (replace(SMALL, ident=f"MIG-{number}", trouble="infoROM is bad") for number in (1, 2))
+    choice = choose(hardware(*slices, replace(ROCM, mem_bytes=1, trouble="hot")))
+
+    assert (choice.devices, choice.problem) == (("cuda",), "")
+    assert choice.warning == "cuda 'Small' may fail: infoROM is bad"
 
 
 def seats(text: str, *devices: Device) -> list[tuple[tuple[str, ...], str | None]]:

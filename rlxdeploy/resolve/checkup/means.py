@@ -7,7 +7,7 @@ from rlxdeploy.model.checkup import Ailment
 from rlxdeploy.model.vocabulary import Launch
 from rlxdeploy.model.world import dialled_nodes
 from rlxdeploy.resolve.checkup.patient import Patient
-from rlxdeploy.resolve.devices import choice
+from rlxdeploy.resolve.devices import choice, troubles
 from rlxdeploy.resolve.group import own_addresses
 from rlxdeploy.resolve.targets import data_ports
 
@@ -74,3 +74,7 @@ def devices(one: Patient) -> Iterator[Ailment]:
         if device.error:
             what = f"{device.device} {device.name!r} cannot be used: {device.error}"
             yield one.warning("device", what, "no rank is given it until it is repaired")
+    hardware = one.facts.hardware
+    for label in dict.fromkeys(device.device for device in hardware.devices):
+        for what in troubles(hardware, label):
+            yield one.warning("device", what, "ranks are given it all the same; have it looked at")
