@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,8 @@ from bench.deploy_group import Group
 from bench.deploy_sample import Sample, sample
 
 ROUND_TRIP_MS = 50
-_ROUNDS = 2
+# A single host is quick, so what else the machine does weighs more.
+_ROUNDS_OF_ONE, _ROUNDS_OF_ALL = 5, 4
 _FIRST_PORT = 40000
 # A connection that is closed is still on its way for half a round trip.
 _CLOSED_S = 1.0
@@ -33,31 +35,51 @@ Host {name}
 
 
 @dataclass(frozen=True)
+class Pair:
+    """Two samples that were taken one right after the other, with nothing in between and with."""
+
+    near: Sample
+    far: Sample
+
+
+@dataclass(frozen=True)
 class Cost:
-    """Seconds that a first apply and one without a change take, near and far.
+    """What distance does to a first apply (`first`) and one without a change (`again`).
 
     *trips* are the round trips of each, as the proxy counts them on the connection with the most.
     """
 
-    near: tuple[float, float]
-    far: tuple[float, float]
-    trips: tuple[int, int]
+    pairs: tuple[Pair, ...]
+    trips: Mapping[str, int]
+
+    def row(self, hosts: int, figure: str, name: str) -> str:
+        """Return the row of a field of Sample.
+
+        The growth is the median of the differences pair by pair: a machine that is slow for a
+        while then is so on both sides.
+        """
+        near = [getattr(pair.near, figure) for pair in self.pairs]
+        far = [getattr(pair.far, figure) for pair in self.pairs]
+        grown = _median(map(operator.sub, far, near)) * 1000 / ROUND_TRIP_MS
+        return (
+            f"| {hosts} | {name} | {self.trips[figure]} | {_median(near):.2f} |"
+            f" {_median(far):.2f} | {grown:.0f} |"
+        )
 
 
 def latency(group: Group) -> str:
-    """Apply to one host and to all, near and far, through the same proxy; the table."""
+    """Apply to one host and to all, near and far by turns, through the same proxy; the table."""
     rows = []
-    for hosts in (group.hosts[:1], group.hosts):
-        cost = _cost(Group(group.fleet, hosts))
-        for which, name in enumerate(("first apply", "nothing to do")):
-            near, far = cost.near[which], cost.far[which]
-            grown = (far - near) * 1000 / ROUND_TRIP_MS
-            rows.append(
-                f"| {len(hosts)} | {name} | {cost.trips[which]} | {near:.2f} | {far:.2f} |"
-                f" {grown:.0f} |"
-            )
+    for hosts, rounds in ((group.hosts[:1], _ROUNDS_OF_ONE), (group.hosts, _ROUNDS_OF_ALL)):
+        cost = _cost(Group(group.fleet, hosts), rounds)
+        rows.append(cost.row(len(hosts), "first", "first apply"))
+        rows.append(cost.row(len(hosts), "again", "nothing to do"))
     head = f"| hosts | rlxdeploy | round trips | near, s | + {ROUND_TRIP_MS} ms, s | grown by |"
-    return "\n".join([head, "|---:|---|---:|---:|---:|---:|", *rows])
+    told = (
+        f"Near and far by turns, {_ROUNDS_OF_ONE} times with one host and {_ROUNDS_OF_ALL} with"
+        " all; *grown by* is the median of the differences between runs that followed one another."
+    )
+    return "\n".join([head, "|---:|---|---:|---:|---:|---:|", *rows, "", told])
 
 
 def many(group: Group) -> str:
@@ -69,21 +91,28 @@ def many(group: Group) -> str:
     )
 
 
-def _cost(group: Group) -> Cost:
-    near, far, trips = list[Sample](), list[Sample](), list[int]()
-    for _ in range(_ROUNDS):
-        with _proxied(group, 0, []):
-            near.append(sample(group, ours(group)))
-        trips.clear()
-        with _proxied(group, ROUND_TRIP_MS, trips):
-            far.append(sample(group, ours(group)))
+def _cost(group: Group, rounds: int) -> Cost:
+    """Take near and far by turns, and begin with either by turns too."""
+    pairs, trips = list[Pair](), list[int]()
+    for turn in range(rounds):
+        order = (ROUND_TRIP_MS, 0) if turn % 2 else (0, ROUND_TRIP_MS)
+        taken = {delay: _through(group, delay) for delay in order}
+        far, trips = taken[ROUND_TRIP_MS]
+        pairs.append(Pair(taken[0][0], far))
     count = len(group.hosts)
-    return Cost(_medians(near), _medians(far), (max(trips[:count]), max(trips[count:])))
+    return Cost(tuple(pairs), {"first": max(trips[:count]), "again": max(trips[count:])})
 
 
-def _medians(samples: list[Sample]) -> tuple[float, float]:
-    first = statistics.median(one.first for one in samples)
-    return first, statistics.median(one.again for one in samples)
+def _through(group: Group, milliseconds: int) -> tuple[Sample, list[int]]:
+    """Return a sample through the proxy, and how many round trips each connection took."""
+    trips = list[int]()
+    with _proxied(group, milliseconds, trips):
+        taken = sample(group, ours(group))
+    return taken, trips
+
+
+def _median(figures: Iterable[float]) -> float:
+    return statistics.median(figures)
 
 
 @contextmanager
