@@ -57,11 +57,17 @@ done </proc/self/cgroup
 """
 
 # The folder may not be there yet: its nearest existing parent will hold it.  A folder on a network
-# mount is not touched: a dead server would hang whoever asks.
+# mount is not touched: a dead server would hang whoever asks.  The kernel writes what would part a
+# line as octal numbers; awk reads such numbers in what -v assigns, but not in its environment.
 _DISK = """\
-[ -d /proc/self ] && net=$(awk -v at="$folder" '
-  index(at "/", ($2 == "/" ? "" : $2) "/") == 1 && length($2) >= length(best) {
-    best = $2; type = $3
+[ -d /proc/self ] && net=$(at=$folder awk '
+  {
+    place = $2
+    gsub(/\\\\040/, " ", place); gsub(/\\\\011/, "\\t", place); gsub(/\\\\012/, "\\n", place)
+    gsub(/\\\\134/, "\\\\", place)
+  }
+  index(ENVIRON["at"] "/", (place == "/" ? "" : place) "/") == 1 && length(place) >= length(best) {
+    best = place; type = $3
   }
   END {
     if (type ~ /^(nfs|nfs4|cifs|smb3|smbfs|afs|9p|ceph|glusterfs|lustre|beegfs|fuse\\..*)$/)
