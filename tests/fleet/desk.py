@@ -34,10 +34,12 @@ _OF_LOGINS = (
     "/run/motd.dynamic",
 )
 
-# The processes of logins, and those that ask or wait to ask again.
+# The processes of logins, and those that ask or wait to ask again.  One that is just about to run
+# its program has no arguments yet, and ps shows its name in brackets.
 _SESSIONS = (
     *(r"\(sd-pam\)", "sshd[:-].*", ".*systemd --user", ".*dbus-daemon --session.*"),
     *("sh -c .*", "ps -eo .*", "grep -vE .*", "sed .*", "sleep 1"),
+    r"\[(sh|ps|grep|sed)\]",
 )
 
 # All that can be left behind, one thing a line: files with owner, group, mode, size and content,
