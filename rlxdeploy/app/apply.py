@@ -4,19 +4,17 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
 
 from rlxdeploy.app.circumstances import GRACE_S, whoami
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.lastwords import keep_logs
+from rlxdeploy.app.ledger import ledger
 from rlxdeploy.app.plan import Planned
 from rlxdeploy.app.preflight import checked
 from rlxdeploy.app.run import MILESTONES, HostState, Run
 from rlxdeploy.app.say import Doing, Say
 from rlxdeploy.edge.apply import Carried, Manner, Patience, carried_out
 from rlxdeploy.edge.jobkey import make_key
-from rlxdeploy.edge.record import forget_record, read_record, remember, remember_only, write_record
-from rlxdeploy.edge.remembered import remember_facts
 from rlxdeploy.edge.watch import Watched, Wish, watch
 from rlxdeploy.errors import HostError, Locked
 from rlxdeploy.facts.ranks import ALIVE_S, RankState, state_of
@@ -24,8 +22,7 @@ from rlxdeploy.facts.views import blindness, is_proven
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.preflight import Matrix
-from rlxdeploy.model.record import HostRecord, Record
-from rlxdeploy.model.survey import HostFacts, RankSeen, Survey
+from rlxdeploy.model.survey import RankSeen, Survey
 from rlxdeploy.model.vocabulary import Launch
 from rlxdeploy.plan.mark import mark_before, readiness
 from rlxdeploy.render.key import needs_key, with_key
@@ -105,14 +102,9 @@ def apply_job(
     if matrix and not matrix.ok:
         run.end("failed", planned.failed)
         return Applied(plan, went=False, failed=planned.failed, preflight=matrix)
-    records = _Records.of(planned)
-    records.begin()
-    how = manner("apply", plan, lab, say, run)
-    try:
-        with carried_out(plan, _keyed(planned), lab.open_session, how) as carried:
-            applied = settled(plan, survey, carried, Voice(lab, say, run))
-    finally:
-        records.end(run)
+    how = replace(manner("apply", plan, lab, say, run), ledger=ledger(planned, run))
+    with carried_out(plan, _keyed(planned), lab.open_session, how) as carried:
+        applied = settled(plan, survey, carried, Voice(lab, say, run))
     failed = {**planned.failed, **applied.failed}
     applied = replace(applied, failed=failed, preflight=matrix)
     run.end("done" if applied.ok else "failed", applied.failed_hosts)
@@ -275,84 +267,3 @@ def _starts(plan: Plan, survey: Survey) -> Mapping[int, float]:
         for seen in facts.job.ranks
         if seen.rank not in kept
     }
-
-
-@dataclass(frozen=True, slots=True)
-class _Records:
-    """What is kept beside the inventory, written before a host is told GO.
-
-    Whatever happens to us then, the next plan knows which hosts may have the job.  *leaving* are
-    those that are cleared; *facts* is what the hosts have said of themselves.
-    """
-
-    inventory: Path
-    before: Record | None
-    after: Record
-    contents: Mapping[str, bytes]
-    leaving: frozenset[str]
-    facts: Mapping[str, HostFacts]
-
-    @classmethod
-    def of(cls, planned: Planned) -> Self:
-        inventory = Path(planned.compiled.loaded.path)
-        files = (
-            file
-            for host in planned.files.hosts.values()
-            for file in (*host.released, *host.installed)
-        )
-        contents = {one.digest: one.public for one in files if one.public is not None}
-        before = read_record(inventory, planned.plan.job)
-        group = planned.compiled.resolution.hosts
-        left = ((name, part) for name, part in planned.plan.hosts.items() if name not in group)
-        # One that `--limit` leaves as it is has to be found again.
-        leaving = (name for name, part in left if not part.empty)
-        after = _record(planned, before)
-        return cls(
-            inventory, before, after, contents, frozenset(leaving), planned.compiled.survey.hosts
-        )
-
-    def begin(self) -> None:
-        """Write what will be so; raises RecordError."""
-        write_record(self.inventory, self.after)
-        remember(self.inventory, self.after.job, self.contents)
-
-    def end(self, run: Run) -> None:
-        """Drop what is out of date; where no host has changed, write again what was there."""
-        if run.changed:
-            gone = {name for name in self.leaving if run.is_settled(name)}
-            hosts = tuple(one for one in self.after.hosts if one.host.name not in gone)
-            write_record(self.inventory, replace(self.after, hosts=hosts))
-            remember_only(self.inventory, self.after.job, self.contents)
-            remember_facts(self.inventory, self.after.job, self.facts)
-        elif read_record(self.inventory, self.after.job) != self.after:
-            # Another apply has come between, and it is the one that knows.
-            return
-        elif self.before is None:
-            forget_record(self.inventory, self.after.job)
-        else:
-            # What was tried has been: its number does not come again.
-            highest = max(self.before.generation, self.after.generation)
-            write_record(self.inventory, replace(self.before, generation=highest))
-
-
-def _record(planned: Planned, before: Record | None) -> Record:
-    """Return what will be so; a host that left and did not answer is not forgotten."""
-    plan = planned.plan
-    silent = planned.compiled.survey.failed
-    kept = (one for one in (before.hosts if before else ()) if one.host.name in silent)
-    found = {one.ssh: replace(one, ranks=()) for one in planned.compiled.loaded.found.values()}
-    hosts = tuple(
-        HostRecord(
-            part.host,
-            part.tree,
-            part.launch,
-            tuple(seat.rank for seat in planned.compiled.resolution.on(name)),
-            found.get(name),
-        )
-        for name, part in plan.hosts.items()
-    )
-    hosts += tuple(one for one in kept if one.host.name not in plan.hosts)
-    former = before.behind(plan.release) if before else {}
-    return Record(
-        plan.deployment, plan.job, plan.release, plan.generation, hosts, plan.ranks, former
-    )

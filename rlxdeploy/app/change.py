@@ -123,8 +123,9 @@ def change(wanted: Change, lab: Lab, say: Say, run: Run | None = None) -> Applie
             watched = None
         else:
             watched = join(plan, wanted.survey, lab, say)
-    if not failed:
-        _forget(wanted)
+        # As long as the hosts are locked no apply has written down anything else.
+        if not failed:
+            _forget(wanted)
     applied = Applied(plan, carried.went, failed, watched)
     run.end("done" if applied.ok else "failed", applied.failed_hosts | {*wanted.unasked})
     return applied

@@ -12,6 +12,7 @@ from rlxdeploy.edge.become import PasswordSession
 from rlxdeploy.edge.local import open_local
 from rlxdeploy.edge.session import Session
 from rlxdeploy.edge.ssh.overrides import Overrides
+from rlxdeploy.edge.ssh.ways import Ways
 from rlxdeploy.edge.survey import SurveyLimits
 from rlxdeploy.errors import Finding, PasswordRefused, Severity, UsageError
 from rlxdeploy.model.host import Host
@@ -75,7 +76,7 @@ class Lab:
     def expect(self, hosts: Iterable[Host]) -> None:
         """Learn the ways to all of *hosts* together, before the first of them is reached."""
         if remote := [host for host in hosts if not host.is_controller]:
-            self._reach().expect(remote, self.stop)
+            self._reach(remote).expect(remote, self.stop)
 
     def spare(self, refused: PasswordRefused) -> None:
         """Try the password no more on a host that has not taken it."""
@@ -86,10 +87,10 @@ class Lab:
             return open_local(host, deadline, self._withheld)
         return self._reach().open(host, deadline)
 
-    def _reach(self) -> "SshHosts":
+    def _reach(self, expected: Iterable[Host] = ()) -> "SshHosts":
         with self._lock:
             if self._over_ssh is None:
-                self._over_ssh = self._open.enter_context(self._ssh())
+                self._over_ssh = self._open.enter_context(self._ssh(expected))
             return self._over_ssh
 
     def told(self) -> tuple[Finding, ...]:
@@ -134,11 +135,14 @@ class Lab:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ssh(self) -> "SshHosts":
-        # Imported when needed: a job on this machine alone does not pay half a second for SSH.
+    def _ssh(self, expected: Iterable[Host]) -> "SshHosts":
+        ways = Ways(self._overrides)
+        ways.begin(expected, self.stop)
+        # Imported when needed, for a job on this machine alone does not; `ssh` reads its
+        # configuration meanwhile.
         from rlxdeploy.edge.ssh.hosts import SshHosts  # noqa: PLC0415 - as said above
 
-        return SshHosts(self._overrides)
+        return SshHosts(self._overrides, ways)
 
     @property
     def _overrides(self) -> Overrides:

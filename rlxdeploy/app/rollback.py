@@ -10,7 +10,7 @@ from rlxdeploy.app.look import Known, look
 from rlxdeploy.app.run import Run
 from rlxdeploy.app.say import Say
 from rlxdeploy.edge.apply import carried_out
-from rlxdeploy.edge.record import write_record
+from rlxdeploy.edge.record import read_record, write_record
 from rlxdeploy.model.plan import Plan, RankRow
 from rlxdeploy.model.record import HostRecord
 from rlxdeploy.plan.rollback import plan_rollback
@@ -73,14 +73,15 @@ def roll_back(wanted: Rollback, lab: Lab, say: Say, run: Run) -> Applied:
         voice = Voice(lab, say, run)
         settle = taken_back if wanted.at_once else settled
         applied = settle(plan, survey, carried, voice)
-    if applied.ok:
-        _record(wanted)
+        # As long as the hosts are locked nobody else writes that down.
+        if applied.ok:
+            _record(wanted)
     run.end("done" if applied.ok else "failed", applied.failed_hosts)
     return applied
 
 
 def _record(wanted: Rollback) -> None:
-    plan, record = wanted.plan, wanted.known.record
+    plan, record = wanted.plan, read_record(wanted.path, wanted.plan.job)
     if record is None or wanted.at_once:
         return
     found = {one.host.name: one.found for one in record.hosts}

@@ -13,6 +13,7 @@ from rlxdeploy.app.secrets import private
 from rlxdeploy.edge.files import read_text
 from rlxdeploy.edge.gather import looked_up
 from rlxdeploy.edge.record import read_record
+from rlxdeploy.edge.remembered import remembered_platforms
 from rlxdeploy.edge.survey import survey_hosts
 from rlxdeploy.errors import Finding, InventoryError, PasswordRefused, Place
 from rlxdeploy.facts.caps import NodeCaps, read_workers
@@ -22,7 +23,7 @@ from rlxdeploy.model.loaded import Loaded
 from rlxdeploy.model.record import HostRecord
 from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.silence import Silence
-from rlxdeploy.model.survey import HostFacts, Survey
+from rlxdeploy.model.survey import HostFacts, Platform, Survey
 from rlxdeploy.model.targets import Enquiry, Target, Targets
 from rlxdeploy.model.vocabulary import Become
 from rlxdeploy.resolve.controller import names_to_look_up
@@ -79,10 +80,11 @@ def _workers(text: str, saved: Path | None) -> Mapping[str, NodeCaps] | None:
 def _asked(loaded: Loaded, lab: Lab, say: Say, extra: Extra) -> Survey:
     """Search, and ask everybody; found hosts first without sudo, then those that will be nodes."""
     recorded, wanted = _recorded(loaded), loaded.inventory.discover
+    known = remembered_platforms(Path(loaded.path), loaded.job)
     search = Sifted() if wanted.is_empty else discover(loaded, lab, say, recorded)
     whole = with_nodes(loaded, search.found)
     strangers = {one.ssh for one in search.found} - {one.host.name for one in recorded}
-    first = ask(gently(whom(whole, lab, extra), strangers), lab, say)
+    first = ask(gently(_with_known(whom(whole, lab, extra), known), strangers), lab, say)
     names = (*names_to_look_up(whole), *names_excluded(loaded))
     survey = replace(
         first, names=looked_up(names), found=tuple(search.found), notices=tuple(search.notices)
@@ -125,6 +127,15 @@ def _meant(loaded: Loaded, everybody: tuple[Target, ...], scope: Scope) -> tuple
     members = members_of(loaded, ranks, (one.host.name for one in everybody))
     hosts = {one.host for one in scope.choose(members)}
     return tuple(one for one in everybody if one.host.name in hosts)
+
+
+def _with_known(asked: Targets, known: Mapping[str, Platform]) -> Targets:
+    """Return *asked* with what the last apply knew of each host."""
+    whole = (
+        replace(one, enquiry=replace(one.enquiry, known=known.get(one.host.name)))
+        for one in asked.targets
+    )
+    return replace(asked, targets=tuple(whole))
 
 
 def _with_folders(written: Targets, folders: tuple[str, ...]) -> Targets:

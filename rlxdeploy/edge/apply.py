@@ -9,7 +9,7 @@ is lost after GO is taken up by another one, so that a broken connection alone u
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -68,7 +68,8 @@ def carried_out(
 
     *files* hold the contents that the plan names (None: it names none).  An interrupt before GO
     undoes what was staged, one after it waits for the hosts to finish their steps; then it goes on
-    up.  A host's failure is in the Outcomes; only bugs of ours and interrupts are raised.
+    up.  A host's failure is in the Outcomes; only bugs of ours, interrupts and what the ledger
+    raises are raised.
     """
     contents: Mapping[str, HostFiles] = files.hosts if files else {}
     deeds = [
@@ -78,16 +79,20 @@ def carried_out(
     ]
     with ThreadPoolExecutor(max(1, min(manner.forks, len(deeds)))) as pool:
         try:
-            yield _carry_out(deeds, pool, manner)
+            with ExitStack() as going:
+                yield _carry_out(deeds, pool, manner, going)
         finally:
             _each(pool, deeds, Deed.dismiss, may_cancel=False)
 
 
-def _carry_out(deeds: list[Deed], pool: ThreadPoolExecutor, manner: Manner) -> Carried:
+def _carry_out(
+    deeds: list[Deed], pool: ThreadPoolExecutor, manner: Manner, going: ExitStack
+) -> Carried:
     staged = _staged(deeds, pool, manner)
     if not staged.done or not manner.goes_without(staged.failed):
         _each(pool, deeds, Deed.dismiss, may_cancel=False)
         return Carried(went=False, outcomes=Outcomes({}, staged.failed))
+    going.enter_context(manner.ledger)
     ready = [deed for deed in deeds if deed.name in staged.done]
     sent = _each(pool, ready, Deed.send_go, may_cancel=False)
     gone = [deed for deed in ready if deed.name in sent.done]

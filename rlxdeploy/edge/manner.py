@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from rlxdeploy.edge.script import Terms
@@ -34,7 +35,8 @@ class Manner:
 
     *by* is what others read in the lock, one line: who does what, from where.  *forks* hosts are
     worked on at once.  Before GO *max_fail* of the *spare* hosts may fail, and the others go on
-    without them.
+    without them.  *ledger* is entered once all are STAGED, before any is told GO, and left before
+    any is let go; where nobody is told GO it is never entered.
     """
 
     by: str
@@ -43,6 +45,7 @@ class Manner:
     spare: Collection[str] = ()
     patience: Patience = field(default_factory=Patience)
     tell: Tell = lambda _host, _what: None
+    ledger: AbstractContextManager[object] = field(default_factory=nullcontext)
 
     def goes_without(self, failed: Collection[str]) -> bool:
         """Tell whether the others go on although *failed* have failed before GO."""

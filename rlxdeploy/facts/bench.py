@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rlxdeploy.facts.places import tagged
-from rlxdeploy.facts.platform import LOOK
+from rlxdeploy.facts.places import LOOK, tagged
 from rlxdeploy.facts.question import Answers, Question, quoted
 from rlxdeploy.model.survey import Hardware
 from rlxdeploy.model.targets import Enquiry

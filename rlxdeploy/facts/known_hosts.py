@@ -119,6 +119,8 @@ def known_line(name: str, key: PublicKey, salt: bytes | None = None) -> str:
 
 def _matches(pattern: str, name: str) -> bool:
     # Only * and ? are special to ssh; fnmatch would read the [ of [host]:port as a set.
+    if "*" not in pattern and "?" not in pattern:
+        return pattern == name
     return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 

@@ -11,15 +11,14 @@ from rlxdeploy.model.survey import Network
 
 NAME = "network"
 
-# busybox's `ip` knows no -batch, by which one process tells almost all; /sys may show another
-# namespace's interfaces, so it comes last.
+# busybox's `ip` knows no -batch, by which one process tells all; of all tables it tells the routes
+# of both families, of one those of IPv4.  /sys may show another namespace's interfaces, so it comes
+# last.
 _NETWORK = """\
 if shown=$(echo 'link show
 addr show
-route show default' | ip -d -o -batch -); then
+route show default table all' | ip -d -o -batch -); then
   printf '%s\\n' "$shown"
-  # Without an address that others can reach no route leads out; here 2000::/3 and fc00::/7 are.
-  case $shown in *'inet6 '[23]* | *'inet6 f'[cd]*) ip -o -6 route show default ;; esac
 elif links=$(ip -o link show); then
   {
     printf '#link\\n%s\\n' "$links"
@@ -49,7 +48,8 @@ fi
 _BEGINS = {
     "link": re.compile(r"\d+: \S+: <"),
     "addr": re.compile(r"\d+: \S+ +inet6? "),
-    "route": re.compile(r"(?:[a-z]+ )?default "),
+    # A table of one's own is for some of the traffic only.
+    "route": re.compile(r"(?:[a-z]+ )?default (?!.* table (?!main ))"),
 }
 
 # What `ip -d` calls an interface that is no plain one.  A port of a bridge says `bridge_slave`

@@ -45,6 +45,22 @@ XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$uid}; export XDG_RUNTIME_DIR
 [ -S "$XDG_RUNTIME_DIR/systemd/private" ] || [ -S "$XDG_RUNTIME_DIR/bus" ] || exit
 """
 
+# Where a program is; the session's own PATH stands in asked_path.
+LOOK = """\
+[ -n "$HOME" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
+places=$asked_path:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin:/opt/local/bin
+places=$places:/usr/local/sbin:/usr/sbin:/sbin
+look() { # the absolute path of a program, as a launch without a login has to be given it
+  case $1 in
+  /*) [ -f "$1" ] && [ -x "$1" ] && echo "$1"; return;;
+  */*) return;;
+  esac
+  (IFS=:; set -f; for d in $places; do
+    case $d in /*) [ -f "$d/$1" ] && [ -x "$d/$1" ] && echo "${d%/}/$1" && break;; esac
+  done)
+}
+"""
+
 USER_DATA = "$data_home/rlx"
 USER_UNITS = "$HOME/.config/systemd/user"
 USER_DROP_INS = (

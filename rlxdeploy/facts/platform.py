@@ -5,8 +5,8 @@ import binascii
 import hashlib
 import re
 
-from rlxdeploy.facts import rows, units
-from rlxdeploy.facts.places import NOW, OWN_UID, USER_PLACES, tagged
+from rlxdeploy.facts import python, rows, units
+from rlxdeploy.facts.places import LOOK, NOW, OWN_UID, USER_PLACES, tagged
 from rlxdeploy.facts.privilege import FUNCTIONS
 from rlxdeploy.facts.question import Answers, Question, fields, quoted, whole
 from rlxdeploy.model.survey import Platform
@@ -70,44 +70,9 @@ echo "runtime_dir=$runtime_dir"
 
 _SUDO = f'{FUNCTIONS}{OWN_UID}[ "$uid" = 0 ] || {{ can_be_root && echo yes; }}\n'
 
-LOOK = """\
-[ -n "$HOME" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
-places=$asked_path:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin:/opt/local/bin
-places=$places:/usr/local/sbin:/usr/sbin:/sbin
-look() { # the absolute path of a program, as a launch without a login has to be given it
-  case $1 in
-  /*) [ -f "$1" ] && [ -x "$1" ] && echo "$1"; return;;
-  */*) return;;
-  esac
-  (IFS=:; set -f; for d in $places; do
-    case $d in /*) [ -f "$d/$1" ] && [ -x "$d/$1" ] && echo "${d%/}/$1" && break;; esac
-  done)
-}
-"""
-
 _PROGRAMS = """\
 echo "searched=$places"
 for program; do echo "$program=$(look "$program")"; done
-"""
-
-# Importing numpy takes a tenth of a second and more; its metadata stands beside it.  Importing re
-# would take a third of all the time this takes.
-_VERSIONS = """\
-import os, sys
-print("python=" + sys.executable)
-print("python_version=%d.%d.%d" % sys.version_info[:3])
-if "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", ()):
-    print("libc=" + (os.confstr("CS_GNU_LIBC_VERSION") or ""))
-for folder in sys.path:
-    if os.path.isfile(os.path.join(folder, "numpy", "__init__.py")):
-        listed = [n[6:] for n in os.listdir(folder) if n[:6] == "numpy-" and n[6:7].isdigit()]
-        names = [n for n in listed if n.endswith((".dist-info", ".egg-info"))]
-        if names:
-            print("numpy=" + names[0].split("-")[0].replace(".dist", "").replace(".egg", ""))
-        else:
-            import numpy
-            print("numpy=" + numpy.__version__)
-        break
 """
 
 
@@ -117,12 +82,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
         Question("system", _SYSTEM, row=rows.KERNEL),
         Question("user", USER_PLACES + _USER, row=rows.HOME),
         Question("programs", f"{LOOK}set -- {quoted(enquiry.programs)}\n{_PROGRAMS}"),
-        Question(
-            "python",
-            f"{LOOK}p=$(look {quoted([enquiry.python])})\n"
-            f'[ "$p" ] || echo "libc=$(getconf GNU_LIBC_VERSION)"\n'
-            f'"$p" -E -c {quoted([_VERSIONS])}',
-        ),
+        python.question(enquiry),
     ]
     if enquiry.sudo:
         asked.append(Question("sudo", _SUDO, row=rows.ROOT))
@@ -135,7 +95,7 @@ def parse(enquiry: Enquiry, answers: Answers) -> Platform:
     """Read the answers; raise Unanswered where the host said not even who it is."""
     system = fields(answers.required("system"))
     user = fields(answers.required("user"))
-    python = fields(answers.text("python"))
+    interpreter = python.parse(enquiry, answers)
     programs, searched = _programs(enquiry, answers.text("programs"))
     login, groups = _names(user.get("id", ""))
     uid, sudo = whole(user.get("uid", "")), answers.text("sudo").strip() == "yes"
@@ -147,10 +107,11 @@ def parse(enquiry: Enquiry, answers: Answers) -> Platform:
         boot_id=system.get("boot_id", ""),
         init=system.get("init", ""),
         systemd=system.get("systemd", ""),
-        libc=python.get("libc") or system.get("libc", ""),
-        python=python.get("python", ""),
-        python_version=python.get("python_version", ""),
-        numpy=python.get("numpy", ""),
+        libc=interpreter.libc or system.get("libc", ""),
+        python=interpreter.path,
+        python_version=interpreter.version,
+        numpy=interpreter.numpy,
+        stamp=interpreter.stamp,
         user=login,
         uid=uid,
         home=user.get("home", ""),
@@ -161,7 +122,9 @@ def parse(enquiry: Enquiry, answers: Answers) -> Platform:
         searched=searched,
         groups=groups,
         job_groups=_job_groups(answers.text("job user")),
-        launches=_launches(system, answers, privileged=uid == 0 or sudo, python="python" in python),
+        launches=_launches(
+            system, answers, privileged=uid == 0 or sudo, python=bool(interpreter.path)
+        ),
         user_manager=_user_manager(answers).value,
         sudo=sudo,
         host_key=_fingerprint(system.get("host_key", "")),

@@ -19,7 +19,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rlxdeploy.facts.places import NOW, OWN_UID
+from rlxdeploy.facts.places import LOOK, NOW, OWN_UID
 from rlxdeploy.facts.privilege import FUNCTIONS, asks_for_root
 from rlxdeploy.facts.question import Answer, Answers, Question
 
@@ -103,7 +103,7 @@ wakeable() {{ trap '[ -z "$nap" ] || kill -9 $!; exit' TERM; }}
 
 # Questions run side by side: how they reach root is found out before, with one attempt for all.
 # Who is root already need not ask.  What stands here a question need not bring.
-_SHARED = (FUNCTIONS, OWN_UID, NOW)
+_SHARED = (FUNCTIONS, OWN_UID, NOW, LOOK)
 _ROOT = f"""\
 {FUNCTIONS}\
 [ "$uid" != 0 ] || rlx_root=self
@@ -182,7 +182,8 @@ def compose(questions: Sequence[Question], marker: str, patience: Patience) -> s
         rest=max(0.0, patience.slow - patience.quick),
         marker=marker,
     )
-    return f"{head}{OWN_UID}{root}{asked}slow=\n{''.join(_aside(aside))}{tail}"
+    look = LOOK if any(LOOK in one.script for one in questions) else ""
+    return f"{head}{OWN_UID}{look}{root}{asked}slow=\n{''.join(_aside(aside))}{tail}"
 
 
 def _aside(questions: Sequence[tuple[int, Question]]) -> Iterator[str]:

@@ -47,6 +47,12 @@ for f in /var/lib/systemd/linger/*; do
 done
 """
 
+# Root starts things by the system's manager; its own is asked where it is meant, or has units of
+# ours.  The word is the unit pattern's stem.
+_SPARE_ROOT = """\
+for f in "{folder}/$1"*; do [ "$uid" != 0 ] || [ -e "$f" ] || [ -L "$f" ] || exit 0; done
+"""
+
 # Each launch's own question first: without its answer it is not known what runs.  Under the user's
 # units the nodes' own files lie where a supervisor's ranks have theirs.
 _OF_LAUNCH = {
@@ -69,9 +75,12 @@ def questions(enquiry: Enquiry, launch: Launch | None = None) -> tuple[Question,
         f"{booted}manager=--system\nset -- {quoted([stem, SYSTEM_UNITS])}\n{enabled}{units}"
         f"[ -d {quoted([run])} ] || exit 0\n{with_privilege(STATES, run, sudo=enquiry.sudo)}"
     )
+    meant = Launch.SYSTEMD_USER in (launch, enquiry.launch)
+    spare_root = "" if meant else _SPARE_ROOT.format(folder=USER_UNITS)
     user = (
         f'{booted}{USER_PLACES}manager=--user\nset -- {quoted([stem])} "{USER_UNITS}"\n'
-        f"{enabled}unset DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR\n{USER_MANAGER}{_LINGERS}{units}"
+        f"{spare_root}{enabled}unset DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR\n"
+        f"{USER_MANAGER}{_LINGERS}{units}"
     )
     own = (
         Question(SYSTEM, system, row=rows.SYSTEM_MANAGER),

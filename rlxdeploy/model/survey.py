@@ -85,6 +85,14 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells whether a python is as before: the host's *text* about it and its *folders*."""
+
+    text: str = ""
+    folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Platform:
     """The system we would start on.
 
@@ -95,6 +103,7 @@ class Platform:
     *user_manager* says whether that user's own systemd answers, and lives on without a session (a
     `UserManager`).  *sudo*: it is not root, and sudo makes it so, without a password or with the
     one that was given.  *noise* is what its shell profile prints first, "" for a silent one.
+    *stamp* is of what is said of python, see `facts.python`.
     """
 
     os: str
@@ -123,6 +132,7 @@ class Platform:
     host_key: str = ""
     noise: str = ""
     job_groups: tuple[str, ...] | None = None
+    stamp: Stamp = Stamp()
 
 
 @dataclass(frozen=True, slots=True)

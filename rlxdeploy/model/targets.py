@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from rlxdeploy.errors import Finding, Place
 from rlxdeploy.model.host import Host
+from rlxdeploy.model.survey import Platform
+from rlxdeploy.model.vocabulary import Launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,8 @@ class Enquiry:
     *folders* are asked for their free space; *ports* are TCP ports whose holders matter; *user* is
     the account the job shall run as.  Without *sudo* not even `sudo -n` is tried: a found host is
     left alone until it is in a plan.  With *bench* its devices and its disk are measured as well.
+    *launch* is how ranks are to be started, as it is written; root's own manager counts only where
+    it is named.  *known* is what the host was before: what is still so it need not tell again.
     """
 
     job: str
@@ -24,6 +28,8 @@ class Enquiry:
     python: str = "python3"
     sudo: bool = True
     bench: bool = False
+    launch: Launch = Launch.AUTO
+    known: Platform | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ def _target(loaded: Loaded, found: list[Entry], interpreter: str, asked: str) ->
             user=job.user,
             python=asked,
             sudo=loaded.inventory.ssh.become is not Become.NONE,
+            launch=job.launch,
         ),
         nodes=tuple(entry.index for entry in found),
         place=loaded.place_of(first.key("ssh")),

@@ -127,7 +127,7 @@ class Supervisor:
                 self._record.publish(status=message["STATUS"])
             if message.get("READY") == "1":
                 self._deadlines.pop(self._on_start_timeout, None)
-                self._record.publish(active="active", ready=True)
+                self._record.joined()
                 self._feed_watchdog()
             if message.get("WATCHDOG") == "1" and self._on_watchdog in self._deadlines:
                 self._feed_watchdog()

@@ -8,8 +8,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -255,6 +258,33 @@ def test_the_python_asked_for_is_the_one_told() -> None:
     assert system.python == sys.executable
     assert system.python_version == platform.python_version()
     assert system.numpy
+
+
+def test_a_python_that_is_as_before_is_not_started() -> None:
+    """What is known stands while the program and its folders of packages are the same files."""
+    first = ask(Enquiry("demo", python=sys.executable)).platform
+    known = replace(first, python_version="9.9.9", numpy="known")
+    changed = replace(known, stamp=replace(first.stamp, text=f"{first.stamp.text} "))
+
+    def told(enquiry: Enquiry) -> tuple[str, str]:
+        system = ask(enquiry).platform
+        return system.python_version, system.numpy
+
+    real = (first.python_version, first.numpy)
+    assert sysconfig.get_path("purelib") in first.stamp.folders
+    assert told(Enquiry("demo", python=sys.executable, known=known)) == ("9.9.9", "known")
+    assert told(Enquiry("demo", python=sys.executable, known=changed)) == real
+    elsewhere = Enquiry("demo", python=f"{sys.base_prefix}/bin/python3", known=known)
+    assert told(elsewhere)[0] == first.python_version
+
+
+def test_a_python_that_was_changed_just_now_is_asked_next_time(tmp_path: Path) -> None:
+    """A clock of seconds cannot tell two changes within one, so there is nothing to go by."""
+    venv.create(tmp_path / "venv")
+    system = ask(Enquiry("demo", python=f"{tmp_path}/venv/bin/python")).platform
+
+    assert system.python == f"{tmp_path}/venv/bin/python"
+    assert system.stamp.text == ""
 
 
 def test_without_a_python_no_process_can_be_launched() -> None:

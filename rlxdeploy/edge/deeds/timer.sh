@@ -19,6 +19,8 @@ arm() { # seconds
     try "arm" mv "$back.tmp" "$back"; armed=new
   fi
   name_armer
+  # What was said before GO is no word of the new release.
+  for rank in $new_ranks; do joined_once "$rank"; done >"$back/joined"
   : >"$back/progress"
   complaint=$(start_timer "$1" 2>&1) || die "start the revert timer: $complaint$(room)"
   durable "$back" "$home"
@@ -111,28 +113,45 @@ all_joined() { # under the new RLX_PLAN, since GO
 
 joined() { # rank
   if [ "$launch" = process ]; then
-    file=$run_home/$1.supervisor
-    grep -q "\"release\": *\"$(standing)\"" "$file" 2>/dev/null || return 1
-    # One that exits 0 is finished, not failed.
-    if grep -q -e '"active": *"exited"' -e '"active": *"inactive"' "$file"; then [ "$(member exit_status "$file")" = 0 ]
-    else grep -q '"ready": *true' "$file" && lives "$1" main && under_new_plan "$(member pid "$file")"
-    fi
-    return
+    supervisor_joined "$1"; return
   fi
   shown=$(manager show -p ActiveState,SubState,MainPID,ExecMainStatus \
     -p ActiveEnterTimestampMonotonic,ExecMainStartTimestampMonotonic "rlx-$job@$1.service")
   if [ "$(property ActiveState)" = active ]; then
-    [ "$(property SubState)" != exited ] || { [ "$(property ExecMainStatus)" = 0 ]; return; }
-    under_new_plan "$(property MainPID)" || return
-    # Without a word from the rank, that it lives must do: past its imports and arguments.
-    [ -n "$notify" ] || awk -v since="$(property ExecMainStartTimestampMonotonic)" \
-      '{ exit !($1 - since / 1e6 >= 5) }' /proc/uptime
-    return
+    if [ "$(property SubState)" != exited ]; then
+      under_new_plan "$(property MainPID)" || return
+      # Without a word from the rank, that it lives must do: past its imports and arguments.
+      [ -n "$notify" ] || awk -v since="$(property ExecMainStartTimestampMonotonic)" \
+        '{ exit !($1 - since / 1e6 >= 5) }' /proc/uptime
+      return
+    fi
+    # One that exits 0 is finished, not failed.
+    [ "$(property ExecMainStatus)" != 0 ] || return 0
   fi
   # READY was said behind a barrier: once is enough, and every host sees it alike.
   armed_at=$(manager show -p ActiveEnterTimestampMonotonic --value "$timer.timer")
   joined_at=$(property ActiveEnterTimestampMonotonic)
   [ -n "$notify" ] && [ "${armed_at:-0}" -gt 0 ] && [ "${joined_at:-0}" -gt "$armed_at" ]
+}
+
+supervisor_joined() { # rank
+  file=$run_home/$1.supervisor
+  grep -q "\"release\": *\"$(standing)\"" "$file" 2>/dev/null || return 1
+  if grep -q -e '"active": *"exited"' -e '"active": *"inactive"' "$file"; then
+    # One that exits 0 is finished, not failed.
+    [ "$(member exit_status "$file")" != 0 ] || return 0
+  elif grep -q '"ready": *true' "$file" && lives "$1" main; then
+    under_new_plan "$(member pid "$file")"; return
+  fi
+  # Once is enough here too.  An older supervisor keeps no word of a process that has ended.
+  once=$(joined_once "$1")
+  [ -n "$notify" ] && [ -n "$once" ] && ! grep -qxF "$once" "$back/joined" &&
+    grep -qF "\"plan\": \"$new_plan" "$file"
+}
+
+joined_once() { # rank: it, and which process of it was the last to say READY
+  IFS= read -r said 2>/dev/null <"$run_home/$1.supervisor" || return 0
+  case $said in *'"joined": "'[0-9]*) said=${said#*'"joined": "'}; echo "$1 ${said%%'"'*}" ;; esac
 }
 
 property() { printf '%s\n' "$shown" | sed -n "s/^$1=//p"; }

@@ -16,9 +16,10 @@ from rlxdeploy.edge.ssh.links import Link, Links, Stopped
 from rlxdeploy.edge.ssh.needs import Choice
 from rlxdeploy.edge.ssh.openssh_client import OpenSshClient
 from rlxdeploy.edge.ssh.overrides import Overrides
-from rlxdeploy.edge.ssh.route import Route, resolve
+from rlxdeploy.edge.ssh.route import Route
 from rlxdeploy.edge.ssh.terms import Terms
 from rlxdeploy.edge.ssh.turns import Turns
+from rlxdeploy.edge.ssh.ways import Ways
 from rlxdeploy.errors import Unreachable
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.vocabulary import SshClient
@@ -31,17 +32,17 @@ SHELL = ("/bin/sh",)
 class SshHosts:
     """Opens sessions on hosts; safe to use from many threads, closed once at the end of the run."""
 
-    def __init__(self, overrides: Overrides) -> None:
+    def __init__(self, overrides: Overrides, ways: Ways | None = None) -> None:
         self.overrides = overrides
+        self.ways = ways or Ways(overrides)
         self.known = KnownHosts()
         self.terms = Terms(overrides, self.known)
         self._clients = Clients(overrides.client, self.known)
+        self._considered: set[str | None] = set()
         self._turns = Turns()
         self._openssh = OpenSshClient(self.terms)
         self._by_fabric = Links(FabricClient(self.terms), self._turns)
         self._by_openssh = Links(self._openssh, self._turns)
-        self._lock = threading.Lock()
-        self._routes: dict[str, Route] = {}
 
     def expect(self, hosts: Iterable[Host], stop: threading.Event | None = None) -> None:
         """Look up the ways to *hosts* before any is opened, so that shared hops are shared.
@@ -49,11 +50,12 @@ class SshHosts:
         A way that cannot be looked up, or not in the time of one step, is looked up anew by who
         opens it, and its failure told then.
         """
-        unknown = {host.name: host for host in hosts if host.ssh not in self._routes}
+        unknown = {host.name: host for host in hosts if host.ssh not in self._considered}
         pool = Pool(self.overrides.forks, self.overrides.patience(None), stop)
 
         def look_up(host: Host, deadline: float) -> None:
             self._clients.consider(self.route(host, deadline))
+            self._considered.add(host.ssh)
 
         pool.on_hosts(look_up, unknown, "look up the way")
 
@@ -63,9 +65,7 @@ class SshHosts:
 
         What `ConnectTimeout` says of each hop is in it, so that no host is given up before.
         """
-        with self._lock:
-            routes = tuple(self._routes.values())
-        ways = (sum(map(self.terms.opening, route)) for route in routes)
+        ways = (sum(map(self.terms.opening, route)) for route in self.ways.known)
         return max((self.overrides.opening(), *ways))
 
     def open(self, host: Host, deadline: float, shell: tuple[str, ...] = SHELL) -> Session:
@@ -82,14 +82,7 @@ class SshHosts:
 
     def route(self, host: Host, deadline: float) -> Route:
         """Return the hops to *host*, asked of `ssh -G` once a run."""
-        alias = host.ssh
-        if alias is None:
-            raise ValueError(f"{host.name} is the controller: there is no way to it over SSH")
-        if (route := self._routes.get(alias)) is None:
-            route = resolve(host.name, alias, self.overrides, deadline)
-            with self._lock:
-                self._routes[alias] = route
-        return route
+        return self.ways.to(host, deadline)
 
     def client_of(self, host: Host, deadline: float) -> Choice:
         """Return the client that *host* is reached with, and why it is not fabric if it is not."""

@@ -8,7 +8,7 @@ IdentitiesOnly, the agent's others; then those that are only on disk.  A key tha
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -105,10 +105,10 @@ def identities(hop: Hop) -> list[Identity]:
     return [identity for path in paths if (identity := _read(path))]
 
 
-def offers(hop: Hop, agent: Agent) -> list[Offer]:
-    """Return the keys to offer to *hop*, best first."""
+def offers(hop: Hop, agent: Agent, files: Sequence[Identity] | None = None) -> list[Offer]:
+    """Return the keys to offer to *hop*, best first; *files* are its identities if known."""
     algorithms = hop.resolved.listed("pubkeyacceptedalgorithms")
-    files = identities(hop)
+    files = list(identities(hop) if files is None else files)
     by_key = {file.public: file for file in files if file.public}
     named, others = [], []
     for key in agent.get_keys():

@@ -64,11 +64,12 @@ def reasons(hop: Hop, known: KnownHosts) -> Iterator[str]:
 
 
 def _keys(hop: Hop) -> Iterator[str]:
-    if hop.resolved.certificate_files or any(key.has_certificate for key in identities(hop)):
+    files = identities(hop)
+    if hop.resolved.certificate_files or any(key.has_certificate for key in files):
         yield "a user certificate"
     agent = Agent(hop, _AGENT_S)
     try:
-        keys = [offer.public for offer in offers(hop, agent) if offer.public]
+        keys = [offer.public for offer in offers(hop, agent, files) if offer.public]
     finally:
         agent.close()
     if any(key.is_security_key for key in keys):

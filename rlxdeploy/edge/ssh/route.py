@@ -64,6 +64,15 @@ class Hop:
         Raises ConfigError for a variable that is not set or an account that is not there; `resolve`
         has seen to it that the paths of keys and known hosts have neither.
         """
+        if written not in self._paths:
+            self._paths[written] = self._path(written)
+        return self._paths[written]
+
+    @cached_property
+    def _paths(self) -> dict[str, Path]:
+        return {}
+
+    def _path(self, written: str) -> Path:
         path = expand_variables(expand(written, self.tokens), os.environ)
         if path == "~" or path.startswith("~/"):
             return Path(_home() + path[1:])

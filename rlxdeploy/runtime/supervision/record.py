@@ -16,7 +16,8 @@ class Record:
 
     *exit_status* is how the process last ended (128 and the signal's number if by a signal), kept
     through the next start.  *supervisor_start* and *pid_start* tell a process from a later one of
-    the same number.  A disk that refuses never stops the rank: *say* is told.
+    the same number.  *joined* names the process that last said READY, as `PID START`, and outlives
+    it.  A disk that refuses never stops the rank: *say* is told.
     """
 
     def __init__(self, launch: Launch, release: str, say: Callable[[str], None]) -> None:
@@ -30,6 +31,7 @@ class Record:
             "pid_start": "",
             "active": "activating",
             "ready": False,
+            "joined": "",
             "status": "",
             "restarts": 0,
             "since": 0.0,
@@ -56,6 +58,11 @@ class Record:
         """Say that *pid* runs."""
         start = start_time(pid) or ""
         self.publish(pid=pid, pid_start=start, active=active, ready=False, status="", since=since)
+
+    def joined(self) -> None:
+        """Say that the process that runs has said READY."""
+        told = f"{self._values['pid']} {self._values['pid_start']}"
+        self.publish(active="active", ready=True, joined=told)
 
     def ended(self, exit_status: int) -> None:
         """Say that no process runs, and how the last one ended."""
