@@ -17,7 +17,7 @@ import pytest
 from rlxdeploy.edge.apply import Carried, Manner, Patience, carried_out
 from rlxdeploy.edge.local import LocalSession
 from rlxdeploy.edge.session import Session
-from rlxdeploy.errors import HostError, Locked, Refused, Unreachable
+from rlxdeploy.errors import HostError, Locked, Overtaken, Refused, Unreachable
 from rlxdeploy.model.files import RemoteFile, RemoteFiles
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.plan import WayBack
@@ -294,6 +294,7 @@ class Rival:
     by: str
     late: str
     labs: Mapping[str, Lab]
+    written: list[str]
     staged: dict[str, threading.Event] = field(
         default_factory=lambda: {"a": threading.Event(), "b": threading.Event()}
     )
@@ -313,17 +314,30 @@ class Rival:
             if what == "staged":
                 self.staged[host].set()
 
-        manner = Manner(self.by, patience=LONG, tell=tell)
+        manner = Manner(self.by, patience=LONG, tell=tell, ledger=self.ledger())
         plan = replace(parts["a"], hosts=hosts)
         with carried_out(plan, None, open_session, manner) as carried:
             return carried
 
+    @contextlib.contextmanager
+    def ledger(self) -> Iterator[None]:
+        """Note when this apply writes, and which locks there are then."""
+        for when in ("before", "after"):
+            held = [name for name, lab in self.labs.items() if (lab.home / "lock").exists()]
+            self.written.append(f"{self.by}: {when} with {' and '.join(held)} locked")
+            if when == "before":
+                yield
+
 
 def test_of_two_applies_at_once_one_wins(tmp_path: Path) -> None:
-    """Each has locked a host: who has the first one waits for the other's, which gives way."""
+    """Each has locked a host: who has the first one waits for the other's, which gives way.
+
+    Only who wins writes down what it does, as long as all its hosts are locked.
+    """
     (tmp_path / "runtime").mkdir()
     labs = {name: Lab(tmp_path / name, name) for name in ("a", "b")}
-    ann, bob = Rival("ann: apply", "b", labs), Rival("bob: apply", "a", labs)
+    written: list[str] = []
+    ann, bob = Rival("ann", "b", labs, written), Rival("bob", "a", labs, written)
     with ThreadPoolExecutor(2) as pool:
         won, lost = pool.submit(ann.run, bob), pool.submit(bob.run, ann)
         winner, loser = won.result(), lost.result()
@@ -331,7 +345,8 @@ def test_of_two_applies_at_once_one_wins(tmp_path: Path) -> None:
     assert (winner.went, sorted(winner.outcomes.done)) == (True, ["a", "b"])
     assert (loser.went, [*loser.outcomes.failed]) == (False, ["a"])
     assert isinstance(loser.outcomes.failed["a"], Locked)
-    assert "ann: apply" in loser.outcomes.failed["a"].why
+    assert "held by ann, pid" in loser.outcomes.failed["a"].why
+    assert written == [f"ann: {when} with a and b locked" for when in ("before", "after")]
 
 
 def test_who_comes_after_another_apply_is_refused(lab: Lab) -> None:
@@ -345,7 +360,7 @@ def test_who_comes_after_another_apply_is_refused(lab: Lab) -> None:
         carried = lab.carry_out(replace(plan, hosts={lab.name: part}), late)
 
         error = carried.outcomes.failed[lab.name]
-        assert isinstance(error, Refused)
+        assert isinstance(error, Overtaken)
         assert f"release {first.release} stands there now and {said}" in error.why
         assert listing(lab.folder).keys() == before.keys()
         assert lab.record()["pid"] == pid
