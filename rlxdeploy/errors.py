@@ -115,6 +115,17 @@ class Locked(HostError):
     exit_code = 5
 
 
+class Overtaken(Refused):
+    """What stands on the host is not what the plan was made from; nothing was changed there."""
+
+    exit_code = 6
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """What says so, as `Stale` has it."""
+        return (f"{self.host}: {self.why}",)
+
+
 class Stale(RlxDeployError):
     """The world has moved since the plan was made; *moved* says what."""
 

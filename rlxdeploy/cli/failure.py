@@ -13,6 +13,7 @@ from rlxdeploy.errors import (
     Finding,
     HostError,
     InventoryError,
+    Overtaken,
     Place,
     RlxDeployError,
     Stale,
@@ -133,7 +134,7 @@ def failure_document(error: BaseException) -> dict[str, object]:
         base["errors"] = [failure_document(one) for one in error.exceptions]
     if isinstance(error, HostError):
         base |= {"host": error.host, "doing": error.doing, "why": error.why, "remedy": error.remedy}
-    if isinstance(error, Stale):
+    if isinstance(error, Stale | Overtaken):
         base["moved"] = list(error.moved)
     if isinstance(error, InventoryError):
         base["findings"] = [finding_document(finding) for finding in error.findings]

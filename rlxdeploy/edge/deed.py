@@ -15,7 +15,7 @@ from rlxdeploy.edge.frames import Frames
 from rlxdeploy.edge.manner import Manner
 from rlxdeploy.edge.script import compose, compose_again
 from rlxdeploy.edge.session import OpenSession, Session, SessionLost, framed
-from rlxdeploy.errors import HostError, Locked, Refused, Unreachable, Untrusted
+from rlxdeploy.errors import HostError, Locked, Overtaken, Refused, Unreachable, Untrusted
 from rlxdeploy.model.files import HostFiles
 from rlxdeploy.model.plan import HostPlan
 from rlxdeploy.model.step import RestoreRelease, Step, SwitchRelease
@@ -77,6 +77,8 @@ class Deed:
         if word == "locked":
             remedy = "wait for it; a lock whose owner is gone is taken over by itself"
             raise Locked(self.name, "lock", f"held by {text}", remedy)
+        if word == "moved":
+            raise Overtaken(self.name, "stage", text, "plan again")
         raise Refused(self.name, "stage", text.partition(" ")[2] if word == "failed" else text)
 
     def stage_again(self, deadline: float) -> None:

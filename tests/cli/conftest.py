@@ -1,5 +1,7 @@
 """Desks that are cleared whatever happens, and one group that only readers share."""
 
+import os
+import pty
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,15 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     made = Desk(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """Both ends of a terminal: a person's and a program's."""
+    ends = pty.openpty()
+    yield ends
+    for end in ends:
+        os.close(end)
 
 
 @pytest.fixture(scope="session")

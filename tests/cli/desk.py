@@ -114,20 +114,31 @@ class Desk:
         assert done.code == 0, done
         return done
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: object, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
         """Start the command and let it run."""
         self._started.append(
             subprocess.Popen(
                 [COMMAND, *map(str, arguments)],
                 cwd=self.lab,
                 env=self.environ,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=stderr,
                 text=True,
             )
         )
         return self._started[-1]
+
+    def asked(self, terminal: tuple[int, int], *arguments: object) -> subprocess.Popen[str]:
+        """Start the command on a terminal, and return once it asks whether to carry this out."""
+        person, program = terminal
+        process = self.start(*arguments, stdin=program, stderr=program)
+        said = b""
+        while b"Carry this out?" not in said:
+            said += os.read(person, 4096)
+        return process
 
     def status(self, inventory: object = "inventory.toml") -> dict[str, Any]:
         return self.good("status", "--json", inventory).document

@@ -1,9 +1,10 @@
 """A saved plan is carried out exactly, or refused with what has moved."""
 
 import json
+import os
 from pathlib import Path
 
-from tests.cli.desk import Desk
+from tests.cli.desk import PATIENCE_S, Desk
 
 STALE = 6
 
@@ -111,16 +112,32 @@ def test_a_saved_plan_is_stale_once_a_fact_has_moved(desk: Desk) -> None:
     assert not (desk.data / "rlx").exists()
 
 
-def test_a_saved_plan_is_stale_once_it_has_been_carried_out(desk: Desk) -> None:
-    """The second `apply PLAN` finds that its steps are no longer called for."""
+def test_a_saved_plan_is_stale_once_it_has_been_carried_out(
+    desk: Desk, terminal: tuple[int, int]
+) -> None:
+    """The second `apply PLAN` finds that its steps are no longer called for.
+
+    One that began before, and whose person took a while to say yes, finds so once it has the lock;
+    it leaves alone what stands, on the host and in the record.
+    """
     desk.pair()
     saved(desk)
+    waiting = desk.asked(terminal, "apply", "plan.json", "--no-preflight", "--json")
     desk.good("apply", "plan.json", "--yes")
+    beside = desk.lab / ".rlxdeploy/demo.json"
+    pids, written = desk.pids(), beside.read_bytes()
 
     refused = desk.run("apply", "plan.json", "--yes", "--json")
+    os.write(terminal[0], b"y\n")
+    late = json.loads(waiting.communicate(timeout=PATIENCE_S)[0])
 
     assert refused.code == STALE
     assert refused.document["error"]["moved"]
+    assert (waiting.returncode, late["exit"], late["changed"]) == (STALE, STALE, False)
+    local = late["hosts"]["local"]
+    assert (local["kind"], local["moved"]) == ("Overtaken", [f"local: {local['why']}"])
+    assert "stands there now and not none" in local["why"]
+    assert (desk.pids(), beside.read_bytes()) == (pids, written)
 
 
 def test_what_is_no_plan_is_said_to_be_none(desk: Desk) -> None:

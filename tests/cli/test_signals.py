@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.desk import COMMAND, PATIENCE_S, Desk, until
+from tests.cli.desk import PATIENCE_S, Desk, until
 from tests.cli.slow import LEAVING, STAGES, Slow, slow_python
 from tests.cli.test_interrupts import joining
 
@@ -111,34 +110,14 @@ def test_the_second_signal_ends_at_once(
     comes_through(desk)
 
 
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    """Both ends of a terminal: a person's and a program's."""
-    ends = pty.openpty()
-    yield ends
-    for end in ends:
-        os.close(end)
-
-
 @pytest.mark.parametrize("number", [INT, TERM], ids=["SIGINT", "SIGTERM"])
 def test_a_signal_at_the_prompt_changes_nothing(
     desk: Desk, terminal: tuple[int, int], number: signal.Signals
 ) -> None:
     """Whoever is asked and presses Ctrl-C, or ends the command, has said no."""
-    person, program = terminal
     desk.pair()
-    process = subprocess.Popen(
-        [COMMAND, "apply"],
-        cwd=desk.lab,
-        env=desk.environ,
-        stdin=program,
-        stderr=program,
-        stdout=subprocess.DEVNULL,
-    )
-    said = b""
-    while b"Carry this out?" not in said:
-        said += os.read(person, 4096)
+    process = desk.asked(terminal, "apply")
     process.send_signal(number)
 
-    assert process.wait(PATIENCE_S) == 128 + number, os.read(person, 4096)
+    assert process.wait(PATIENCE_S) == 128 + number, os.read(terminal[0], 4096)
     assert not (desk.data / "rlx").exists()

@@ -10,7 +10,15 @@ from rlxdeploy.cli.failure import Form, exit_code_of, wanted_form, worst
 from rlxdeploy.cli.fold import folded
 from rlxdeploy.cli.options import going_on
 from rlxdeploy.cli.tables import span, status_lines
-from rlxdeploy.errors import HostError, Locked, RlxDeployError, Stale, Unreachable, UsageError
+from rlxdeploy.errors import (
+    HostError,
+    Locked,
+    Overtaken,
+    RlxDeployError,
+    Stale,
+    Unreachable,
+    UsageError,
+)
 from rlxdeploy.model.scope import ALL, Scope
 
 SPANS = {
@@ -110,6 +118,11 @@ CODES = {
     "an unreachable host": (Unreachable("a", "connect", "no"), 4),
     "a lock": (Locked("a", "lock", "held"), 5),
     "a stale plan": (Stale(["a file"]), 6),
+    "a plan that was overtaken": (Overtaken("a", "stage", "release r2 stands there now"), 6),
+    "a lock on one, overtaken on another": (
+        ExceptionGroup("2", [Overtaken("a", "", ""), Locked("b", "", "")]),
+        5,
+    ),
     "a bad command line": (UsageError("no"), 64),
     "several": (ExceptionGroup("2", [Unreachable("a", "", ""), HostError("b", "", "")]), 4),
     "a lock among others": (ExceptionGroup("2", [HostError("b", "", ""), Locked("a", "", "")]), 5),

@@ -11,8 +11,9 @@ standing() { release=$(readlink "$home/current" 2>/dev/null) && printf '%s\n' "$
 
 as_seen() { # release: the plan is made from that, and somebody may have been faster
   now=$(standing)
-  [ "$now" = "$1" ] || die "${now:+release }${now:-no release} stands there now and not \
-${1:-none}, as when it was asked; plan again"
+  [ "$now" = "$1" ] && return
+  say moved "${now:+release }${now:-no release} stands there now and not ${1:-none}, as when it was asked"
+  leave 1
 }
 
 keep_file() { # folder path: once; what is not there has no line
