@@ -28,14 +28,13 @@ SYSTEM, USER = "system files", "user files"
 
 # The words are the data folder, the job, the unit folder, and the others in which its manager finds
 # drop-ins.  A job may write into its release, and as much as it likes: besides our two folders only
-# what the release came with is read.
+# what the release came with is read.  GNU's find tells all but the digests by itself; others say
+# nothing when asked so.  Its patterns mean a path as it is written if that has none of *?[.
 _LOOK = """\
 home=$1/$2; glob=$3/rlx-$2@
 for f in "$glob"*; do break; done
 [ -d "$home" ] || [ -e "$f" ] || [ -L "$f" ] || exit 0
 tag() { while IFS= read -r line || [ -n "$line" ]; do printf '%s|%s\\n' "$1" "$line"; done; }
-to=$(readlink "$home/current") && echo "current|$to"
-ls -1trd "$home/releases"/*
 [ ! -f "$home/.revert/state" ] || sed -n 's/^release=/unconfirmed|/p' "$home/.revert/state"
 for kept in "$home/releases"/*/.outside; do
   release=${kept%/.outside}
@@ -60,9 +59,24 @@ for f in "$1"/store/*; do
 done
 echo "mark|$home/deployment.json"
 [ ! -f "$home/deployment.json" ] || tag deployment <"$home/deployment.json"; echo
-if [ -r /proc/version ]; then flag=-c form='stat|%f %U %s %n'
-else flag=-f form='stat|0%p %Su %z %N'; fi
-sum=sha256sum; command -v sha256sum >/dev/null || sum='shasum -a 256'
+by_find() {
+  case $home in *[][*?\\\\]*) return ;; esac
+  find "$home/current" "$home/releases"/* "$@" \\
+    -path "$home/current" -printf 'current|%l\\n' \\
+    -o -path "$home/releases/*" -prune -printf 'made|%T@ %f\\n' \\
+    -o -type l -printf 'stat|012%04m %u %s %p\\nlink|%p\\ntarget|%l\\n' \\
+    -o -type f -printf 'stat|010%04m %u %s %p\\n' -exec sha256sum {} +
+}
+by_several() {
+  to=$(readlink "$home/current") && echo "current|$to"
+  ls -1trd "$home/releases"/*
+  if [ -r /proc/version ]; then flag=-c form='stat|%f %U %s %n'
+  else flag=-f form='stat|0%p %Su %z %N'; fi
+  sum=sha256sum; command -v sha256sum >/dev/null || sum='shasum -a 256'
+  aim='for l; do echo "link|$l"; readlink "$l" | sed "s/^/target|/"; done'
+  find "$@" \\( -type f -o -type l \\) -exec stat $flag "$form" {} + -type f -exec $sum {} + \\
+    -o -type l -exec sh -c "$aim" sh {} +
+}
 store=$1/store; shift 3; left=$#
 while [ "$left" -gt 0 ]; do
   for f in "$1/${glob##*/}"*.service.d/*.conf; do [ ! -f "$f" ] || set -- "$@" "$f"; done
@@ -75,9 +89,8 @@ set -- "$home/key" "$home/deployment.json" "$store" "$glob"* \\
 # Files of the job that lie elsewhere, one path a line.
 [ ! -f "$home/.installed" ] ||
   while IFS= read -r f; do set -- "$@" "$f"; done <"$home/.installed"
-aim='for l; do echo "link|$l"; readlink "$l" | sed "s/^/target|/"; done'
-find "$@" \\( -type f -o -type l \\) -exec stat $flag "$form" {} + -type f -exec $sum {} + \\
-  -o -type l -exec sh -c "$aim" sh {} +
+seen=$(by_find "$@")
+if [ -n "$seen" ]; then printf '%s\\n' "$seen"; else by_several "$@"; fi
 """
 
 
@@ -143,7 +156,7 @@ def _tree(name: str, text: str) -> JobSeen:
     current = said.get("current", [""])[0].rstrip("/").rpartition("/")[2]
     deployed, files = _deployed(name, said), _files(said)
     unconfirmed = next(iter(said.get("unconfirmed", [])), None)
-    releases = (path.rpartition("/")[2] for path in said.get("release", []))
+    releases = (*_made(said), *(path.rpartition("/")[2] for path in said.get("release", [])))
     return JobSeen(
         deployed=deployed,
         current=current,
@@ -155,6 +168,12 @@ def _tree(name: str, text: str) -> JobSeen:
         shared=tuple(said.get("shared", [])),
         strays=tuple(_strays(said, deployed, current, files)) if unconfirmed is None else (),
     )
+
+
+def _made(said: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield the releases that come with a time, the one that was made last at the end."""
+    timed = (line.partition(" ")[::2] for line in said.get("made", []))
+    yield from (release for _, release in sorted((float(time), name) for time, name in timed))
 
 
 def _tagged(text: str) -> Iterator[tuple[str, str]]:
