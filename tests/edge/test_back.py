@@ -1,5 +1,6 @@
 """The way back on one host: told to, by the timer, and not once all ranks have joined."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,11 +15,19 @@ import pytest
 from rlxdeploy.edge.apply import Back, Carried, Manner, carried_out
 from rlxdeploy.model.files import RemoteFile, RemoteFiles
 from rlxdeploy.model.plan import Plan, WayBack
-from rlxdeploy.model.step import RemoveJob, RestoreRelease, StartRanks, StopRanks
+from rlxdeploy.model.step import PruneReleases, RemoveJob, RestoreRelease, StartRanks, StopRanks
 from tests.edge.deployment import QUICK, SHELLS, Lab, alive, listing
 
 PATIENCE_S = 60.0
 SOON_S, NEVER_S = 1, 600
+# Is READY the first time it is started, and never again.
+ONCE_READY = """
+import os, socket, sys, time
+if not os.path.exists(sys.argv[1]):
+    open(sys.argv[1], "x").close()
+    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+time.sleep(600)
+"""
 FAILING = (sys.executable, "-c", "raise SystemExit(3)")
 
 
@@ -143,6 +152,52 @@ def test_nobody_confirms_and_a_joined_release_stays(lab: Lab) -> None:
 
     until(lambda: not (lab.home / ".revert").exists())
     assert state(lab) == ("r2", True, False)
+
+
+def deserted(lab: Lab, plan: Plan, files: RemoteFiles | None = None, release: str = "") -> None:
+    """Carry *plan* out for ranks that say READY, and tell the host nothing after GO."""
+    plan = with_way_back(plan, WayBack(NEVER_S, (0,), "", notify=True, release=release))
+    with carried_out(plan, files, lab.open_session, Manner("ann", patience=QUICK)) as carried:
+        assert not carried.outcomes.failed
+
+
+def lost_after_ready(lab: Lab) -> None:
+    """Have rank 0 killed once it is READY, and wait until it runs again, without a word."""
+    until(lambda: lab.record()["ready"])
+    os.kill(lab.record()["pid"], signal.SIGKILL)
+    until(lambda: lab.record()["restarts"] == 1 and lab.record()["pid"])
+    assert (lab.record()["active"], lab.record()["ready"]) == ("activating", False)
+
+
+def decided(lab: Lab) -> str:
+    """Return what the host says of its ranks when its timer fires, which is now."""
+    script = [*lab.shell, str(lab.home / ".revert" / "back.sh")]
+    run = subprocess.run(script, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    return run.stdout.strip()
+
+
+def test_a_rank_that_was_ready_since_go_has_joined(lab: Lab) -> None:
+    """One that is just starting again counts: READY is said by all ranks, so all hosts stay.
+
+    What it said before GO does not count, nor what an older supervisor does not keep.
+    """
+    marks = [lab.folder / "first", lab.folder / "second"]
+    first, second = (
+        lab.files("r1", (sys.executable, "-c", ONCE_READY, str(mark)), ready="notify")
+        for mark in marks
+    )
+    deserted(lab, lab.apply_plan(first), first)
+    lost_after_ready(lab)
+    file = Path(lab.tree.supervisor_file(0))
+    file.write_text(json.dumps({**lab.record(), "joined": ""}) + "\n", encoding="utf-8")
+    assert decided(lab) == "going back from release r1 to release"
+
+    deserted(lab, lab.apply_plan(second), second)
+    lost_after_ready(lab)
+    assert decided(lab) == "all ranks are up: release r1 stays"
+
+    deserted(lab, lab.plan((), (PruneReleases(3),)), release="r1")
+    assert decided(lab) == "going back from release r1 to release r1"
 
 
 def test_a_release_that_has_finished_stays_until_it_is_stopped(lab: Lab) -> None:

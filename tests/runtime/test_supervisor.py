@@ -192,7 +192,10 @@ def test_a_record_names_both_processes_and_their_starts(rank: Rank) -> None:
 
 
 def test_ready_is_what_the_process_says(rank: Rank) -> None:
-    """A rank under notify is activating until READY=1, and its STATUS is shown."""
+    """A rank under notify is activating until READY=1, and its STATUS is shown.
+
+    Which process has said READY stays to be read when it is gone.
+    """
     code = "say('STATUS=lacks 2, 5'); time.sleep(0.3); say('READY=1\\nSTATUS=joined')"
     rank.start(*python(f"{NOTIFY}\n{code}; time.sleep(60)"), ready="notify")
     before = rank.until(lambda seen: bool(seen["status"]))
@@ -200,7 +203,9 @@ def test_ready_is_what_the_process_says(rank: Rank) -> None:
 
     assert (before["active"], before["status"]) == ("activating", "lacks 2, 5")
     assert (after["active"], after["status"]) == ("active", "joined")
-    assert rank.stop()["ready"] is False
+    assert (before["joined"], after["joined"]) == ("", f"{after['pid']} {after['pid_start']}")
+    stopped = rank.stop()
+    assert (stopped["ready"], stopped["joined"]) == (False, after["joined"])
 
 
 def test_a_command_is_ready_once_it_has_lived_five_seconds(rank: Rank) -> None:

@@ -20,7 +20,7 @@ arm() { # seconds
   fi
   name_armer
   # What was said before GO is no word of the new release.
-  for rank in $new_ranks; do joined_once "$rank"; done >"$back/joined"
+  [ "$launch" != process ] || for rank in $new_ranks; do joined_once "$rank"; done >"$back/joined"
   : >"$back/progress"
   complaint=$(start_timer "$1" 2>&1) || die "start the revert timer: $complaint$(room)"
   durable "$back" "$home"
