@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,8 +11,9 @@ from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.lastwords import kept_logs
 from rlxdeploy.app.look import Known, look
 from rlxdeploy.app.say import Say
-from rlxdeploy.edge.logs import LogQuery, follow_log, read_log
+from rlxdeploy.edge.logs import READING, LogQuery, follow_log, read_log
 from rlxdeploy.edge.pool import Pool
+from rlxdeploy.edge.session import OpenSession
 from rlxdeploy.errors import HostError, Refused, RlxDeployError, UsageError
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.scope import ALL, Scope
@@ -47,15 +48,28 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
-    """Lines in rank order, and the hosts that did not show theirs."""
+class Unread:
+    """Why the output of *rank* is not shown; of None, that of any rank that its host may have."""
 
-    lines: tuple[Line, ...]
-    failed: tuple[HostError, ...]
+    rank: int | None
+    error: HostError
+
+    def __str__(self) -> str:
+        return str(self.error) if self.rank is None else f"rank {self.rank}: {self.error}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Logs:
+    """Lines in rank order, and what is lacking: several ranks of one host may fail apart."""
+
+    lines: tuple[Line, ...]
+    failed: tuple[Unread, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The output of one rank: where it is, and which lines are wanted."""
+
     host: Host
     query: LogQuery
 
@@ -67,29 +81,42 @@ def logs(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Logs:
     """
     known = look(inventory, lab, say, wanted.scope)
     sources = _sources(known, wanted, follow=False)
-    pool = Pool(lab.forks, READ_S)
+    read = read_all(sources, lab.open_session, Pool(lab.forks, READ_S))
+    if wanted.since and len(read.failed) == len(sources):
+        _check_time(one.error for one in read.failed)
+    return replace(read, failed=(*_silent(known), *read.failed))
+
+
+def read_all(sources: Sequence[Source], open_session: OpenSession, pool: Pool) -> Logs:
+    """Return the last lines of every source, or why there are none; each has a rank of its own."""
+    named_sources = {f"rank {source.query.rank}": source for source in sources}
     outcomes = pool.on_hosts(
-        lambda source, deadline: _read(source, lab, deadline),
-        {f"rank {source.query.rank}": source for source in sources},
-        "read the log",
+        lambda source, deadline: _read(source, open_session, deadline), named_sources, READING
     )
-    if wanted.since and not outcomes.done:
-        _check_time(outcomes.failed.values())
     lines = (line for few in outcomes.done.values() for line in few)
-    return Logs(tuple(lines), (*_silent(known), *outcomes.failed.values()))
+    failed = (_unread(name, named_sources[name], why) for name, why in outcomes.failed.items())
+    return Logs(tuple(lines), tuple(failed))
 
 
-def _read(source: _Source, lab: Lab, deadline: float) -> tuple[Line, ...]:
+def _unread(name: str, source: Source, error: HostError) -> Unread:
+    if error.host == name:
+        # The pool has given it up, and knows it by no other name.
+        error = HostError(source.host.name, error.doing, error.why, error.remedy)
+    return Unread(source.query.rank, error)
+
+
+def _read(source: Source, open_session: OpenSession, deadline: float) -> tuple[Line, ...]:
     patience = max(0.0, deadline - time.monotonic())
-    read = read_log(lab.open_session, source.host, source.query, patience)
+    read = read_log(open_session, source.host, source.query, patience)
     return tuple(Line(source.query.rank, source.host.name, text) for text in read)
 
 
-def _silent(known: Known) -> Iterator[HostError]:
-    yield from map(known.survey.error_of, known.survey.failed)
+def _silent(known: Known) -> Iterator[Unread]:
+    for name in known.survey.failed:
+        yield Unread(None, known.survey.error_of(name))
 
 
-def follow(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Iterator[Line | HostError]:
+def follow(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Iterator[Line | Unread]:
     """Yield the lines of all ranks as they come, until interrupted or every source has ended.
 
     Raises what `logs` does.
@@ -99,7 +126,7 @@ def follow(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Iterator[Line
     if wanted.since:
         _ask_for_time(sources[0], lab)
     yield from _silent(known)
-    arrived: queue.Queue[Line | HostError | None] = queue.Queue()
+    arrived: queue.Queue[Line | Unread | None] = queue.Queue()
     deadline = time.monotonic() + LONGEST_FOLLOW_S
     for source in sources:
         threading.Thread(target=_pump, args=(source, lab, deadline, arrived), daemon=True).start()
@@ -112,11 +139,11 @@ def follow(inventory: Path, wanted: Wanted, lab: Lab, say: Say) -> Iterator[Line
             yield line
 
 
-def _ask_for_time(source: _Source, lab: Lab) -> None:
+def _ask_for_time(source: Source, lab: Lab) -> None:
     """Raise UsageError where the host cannot read the time from which a log is to be followed."""
     once = replace(source, query=replace(source.query, lines=1, follow=False))
     try:
-        _read(once, lab, time.monotonic() + READ_S)
+        _read(once, lab.open_session, time.monotonic() + READ_S)
     except HostError as error:
         _check_time([error])
 
@@ -131,18 +158,18 @@ def _check_time(errors: Iterable[HostError]) -> None:
 
 
 def _pump(
-    source: _Source, lab: Lab, deadline: float, arrived: "queue.Queue[Line | HostError | None]"
+    source: Source, lab: Lab, deadline: float, arrived: "queue.Queue[Line | Unread | None]"
 ) -> None:
     try:
         for text in follow_log(lab.open_session, source.host, source.query, deadline):
             arrived.put(Line(source.query.rank, source.host.name, text))
     except HostError as error:
-        arrived.put(error)
+        arrived.put(Unread(source.query.rank, error))
     finally:
         arrived.put(None)
 
 
-def _sources(known: Known, wanted: Wanted, *, follow: bool) -> tuple[_Source, ...]:
+def _sources(known: Known, wanted: Wanted, *, follow: bool) -> tuple[Source, ...]:
     found = {}
     for facts in known.survey.hosts.values():
         if (deployed := facts.job.deployed) is None:
@@ -151,19 +178,19 @@ def _sources(known: Known, wanted: Wanted, *, follow: bool) -> tuple[_Source, ..
         place = tree(known.loaded.job, launch, facts.platform)
         for rank in filter(known.means, deployed.ranks):
             query = LogQuery(place, launch, rank, wanted.lines, follow, wanted.since)
-            found[rank] = _Source(facts.host, query)
+            found[rank] = Source(facts.host, query)
     _check(known, wanted, found)
     return tuple(found[rank] for rank in sorted(found) if rank in (wanted.ranks or found))
 
 
-def _check(known: Known, wanted: Wanted, found: Mapping[int, _Source]) -> None:
+def _check(known: Known, wanted: Wanted, found: Mapping[int, Source]) -> None:
     """Raise where nothing is there to show, or not what was asked for.
 
     Where hosts have not answered it may be there: then an ExceptionGroup of Unreachable.
     """
     if not found:
         if silent := [*_silent(known)]:
-            raise ExceptionGroup("no rank is to be seen", silent)
+            raise ExceptionGroup("no rank is to be seen", [one.error for one in silent])
         job, kept = known.loaded.job, kept_logs(Path(known.loaded.path), known.loaded.job)
         more = f"the last words of its ranks are in {kept}" if kept.is_dir() else "apply first"
         raise RlxDeployError(f"no rank of {job} is deployed; {more}")

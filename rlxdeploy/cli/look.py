@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rlxdeploy.app.logs import Line, Wanted, follow, logs
+from rlxdeploy.app.logs import Line, Unread, Wanted, follow, logs
 from rlxdeploy.app.look import Status, status
 from rlxdeploy.app.say import nobody
 from rlxdeploy.app.wait import Awaited, has_ended, has_joined, missing, wait, worst_exit
@@ -27,7 +27,6 @@ from rlxdeploy.cli.options import (
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.tables import status_lines
-from rlxdeploy.errors import HostError
 from rlxdeploy.plan.epoch import named
 
 app = typer.Typer()
@@ -98,25 +97,29 @@ def logs_command(
         found = logs(path, wanted, lab, nobody)
     if as_json:
         lines_shown = [asdict(line) for line in found.lines]
-        failed = failures_document({one.host: one for one in found.failed})
+        failed = [_unread_document(one) for one in found.failed]
         screen.document({"lines": lines_shown, "failed": failed})
     else:
         for line in found.lines:
             _print(screen, line)
-    for error in found.failed:
-        screen.tell(f"error: {error}", "red", failed=True)
-    return worst([exit_code_of(error) or 1 for error in found.failed])
+    for unread in found.failed:
+        screen.tell(f"error: {unread}", "red", failed=True)
+    return worst([exit_code_of(one.error) or 1 for one in found.failed])
 
 
-def _follow(screen: Screen, arriving: Iterator[Line | HostError]) -> int:
+def _unread_document(unread: Unread) -> dict[str, object]:
+    return {"rank": unread.rank, **failure_document(unread.error)}
+
+
+def _follow(screen: Screen, arriving: Iterator[Line | Unread]) -> int:
     failed = []
     for arrived in arriving:
         if isinstance(arrived, Line):
             _print(screen, arrived)
         else:
-            failed.append(exit_code_of(arrived) or 1)
+            failed.append(exit_code_of(arrived.error) or 1)
             if screen.as_json:
-                screen.line({"error": failure_document(arrived)})
+                screen.line({"error": _unread_document(arrived)})
             screen.tell(f"error: {arrived}", "red", failed=True)
     return worst(failed)
 

@@ -13,6 +13,7 @@ from rlxdeploy.model.host import Host, Tree
 from rlxdeploy.model.vocabulary import Launch
 
 _SEND_S = 10.0
+READING = "read the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,9 @@ def read_log(
         try:
             lines = tuple(_lines(session, f"( {query.command} ) </dev/null\n", deadline))
         except TimeoutError as error:
-            raise HostError(host.name, "read the log", f"no answer in {timeout:g} s") from error
+            raise HostError(host.name, READING, f"no answer in {timeout:g} s") from error
         if query.since and not lines and (why := session.complaints.strip()):
-            raise Refused(host.name, "read the log", why)
+            raise Refused(host.name, READING, why)
     return lines
 
 
