@@ -58,8 +58,10 @@ class Known:
 class RankStatus:
     """One rank now; *uptime* in seconds, 0 where it does not run.
 
-    *state* is systemd's word for the instance, or `missing` where no host has the rank.  *blind*
-    says which device it runs without seeing, "" for none.
+    *state* is systemd's word for the instance, or `missing` where no host has the rank.  *epoch* is
+    what the ranks of the built-in node agreed to call their group; of a program of a person's own,
+    which agrees on none, it is RLX_PLAN, which is new after each apply that restarts the group.
+    *blind* says which device it runs without seeing, "" for none.
     """
 
     rank: int
@@ -222,13 +224,18 @@ def _here(row: RankRow | None, facts: HostFacts, seen: RankSeen) -> RankStatus:
         status=seen.status,
         uptime=max(0.0, facts.platform.clock - seen.since) if runs and seen.since else 0.0,
         restarts=seen.restarts,
-        epoch=_text(node, "epoch"),
+        epoch=_text(node, "epoch") or (_plan(facts, node) if runs and seen.ready else ""),
         release=facts.job.current,
         digest=_text(node, "digest"),
         pid=seen.pid,
         exit_status=seen.exit_status,
         blind=blindness(row.device, seen) if row and runs else "",
     )
+
+
+def _plan(facts: HostFacts, node: Mapping[str, object]) -> str:
+    """Return the RLX_PLAN that a rank runs under: the nearest to an epoch that a program has."""
+    return _text(node, "plan") or (facts.job.deployed.plan if facts.job.deployed else "")
 
 
 def _missing(row: RankRow) -> RankStatus:

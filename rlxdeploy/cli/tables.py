@@ -25,8 +25,8 @@ TITLES = (
 )
 STATE = TITLES.index("state")
 
-# What the built-in node alone says of itself; a program of a person's own has neither.
-_OF_THE_NODE = ("epoch", "digest")
+# What there is of a group that has formed; the digest is the built-in node's alone.
+_OF_A_GROUP = ("epoch", "digest")
 NOTHING = "-"
 
 # In the order in which a narrow terminal does without them.
@@ -75,7 +75,7 @@ def span(seconds: float) -> str:
 def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return the columns that are for this job: none of what only another's ranks could say."""
     bare = {
-        one for one in map(TITLES.index, _OF_THE_NODE) if {row[one] for row in rows} == {NOTHING}
+        one for one in map(TITLES.index, _OF_A_GROUP) if {row[one] for row in rows} == {NOTHING}
     }
     return [one for one in range(len(TITLES)) if one not in bare]
 

@@ -1,5 +1,7 @@
 """A user's own program in place of the built-in node, with files of its own."""
 
+import json
+
 from tests.cli.desk import Desk, until
 
 JOINS = """\
@@ -69,7 +71,12 @@ def test_a_program_without_words_is_started_and_no_more_is_claimed(desk: Desk) -
 
     # Not applied: what runs proves no more than before.
     program(desk, '["sh", "-c", "echo up; exec sleep 600"]', 'ready = "notify"')
-    assert desk.good("status", "--json").document["proven"] is False
+    seen = desk.good("status", "--json").document
+    assert seen["proven"] is False
+    # It agrees with nobody on an epoch: what all were started under stands for it.
+    told = json.loads((desk.data / "rlx/demo/deployment.json").read_text())["plan"]
+    assert [rank["epoch"] for rank in seen["ranks"]] == [told, told]
+    assert status.out.count(f"  {told[:8]}  ") == len(("rank 0", "rank 1"))
 
 
 def test_what_a_program_writes_beside_its_files_is_not_read(desk: Desk) -> None:

@@ -104,10 +104,12 @@ def test_a_narrow_terminal_does_without_whole_columns(width: int, left_out: list
 
 
 def test_a_status_has_no_column_of_what_no_rank_has() -> None:
-    """A program of a person's own says neither an epoch nor a digest."""
+    """A program of a person's own has no digest, and an epoch only while it runs."""
+    program = replace(STATUS, ranks=tuple(replace(one, digest="") for one in STATUS.ranks))
     own = replace(STATUS, ranks=tuple(replace(one, epoch="", digest="") for one in STATUS.ranks))
     mixed = replace(STATUS, ranks=(STATUS.ranks[0], own.ranks[1]))
 
+    assert next(status_lines(program)).plain.split()[-2:] == ["epoch", "release"]
     assert next(status_lines(own)).plain.split()[-2:] == ["restarts", "release"]
     assert next(status_lines(own, 10)).plain.split() == ["rank", "host", "state", "joined"]
     assert next(status_lines(mixed)).plain == next(status_lines(STATUS)).plain
