@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -269,16 +270,41 @@ def test_a_read_only_home_is_named(lab: Lab) -> None:
     assert "ead-only" in error.why
 
 
-def test_a_locked_host_names_who_holds_it(lab: Lab) -> None:
-    """The second apply learns who, what and since when; the lock goes when the first is done."""
+def an_hour_ago(lab: Lab) -> None:
+    """Have the lock be an hour old, by what the kernel counts."""
+    lock = lab.home / "lock"
+    text = lock.read_text(encoding="utf-8")
+    older = re.sub(r"(?m)^up=(\d+)$", lambda found: f"up={int(found[1]) - 3600}", text)
+    assert older != text
+    lock.write_text(older, encoding="utf-8")
+
+
+def clock_set_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    date = lab.folder / "bin" / "date"
+    date.parent.mkdir()
+    date.write_text("#!/bin/sh\necho 1000\n", encoding="utf-8")
+    date.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{date.parent}:{os.environ['PATH']}")
+
+
+def test_a_locked_host_names_who_holds_it(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second apply learns who, what and for how long, however the host's clock was set since.
+
+    The lock goes when the first is done.
+    """
     files = lab.files("r1")
     manner = Manner("ann@desk: apply /lab/inventory.toml", patience=QUICK)
     with carried_out(lab.apply_plan(files), files, lab.open_session, manner) as first:
+        an_hour_ago(lab)
+        clock_set_back(lab, monkeypatch)
         error = refused(lab, lab.files("r2"))
         assert not first.outcomes.failed
 
     assert isinstance(error, Locked)
-    assert "ann@desk: apply /lab/inventory.toml, pid " in error.why
+    said = r"held by ann@desk: apply /lab/inventory\.toml, pid \d+, for (\d+) s"
+    found = re.fullmatch(said, error.why)
+    assert found, error.why
+    assert 3600 <= int(found[1]) < 7200
     assert lab.record()["release"] == "r1"
     assert not lab.carry_out(lab.plan((), lab.destroy_plan().hosts["local"].go)).outcomes.failed
 

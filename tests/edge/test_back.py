@@ -226,6 +226,21 @@ def test_a_controller_that_hangs_is_not_waited_for(lab: Lab) -> None:
     until(lambda: state(lab) == ("r1", True, False))
 
 
+def test_a_controller_that_is_silent_loses_the_lock(lab: Lab) -> None:
+    """Stopped, say, with its wire open: the host holds for its lease, and then for nobody.
+
+    It takes nothing back before its timer, and lets the controller that wakes up confirm.
+    """
+    files = lab.files("r1")
+    plan = with_way_back(lab.apply_plan(files), WayBack(NEVER_S, (0,), "", notify=False))
+    manner = Manner("ann", patience=replace(QUICK, hold=2))
+    with carried_out(plan, files, lab.open_session, manner) as carried:
+        until(lambda: not (lab.home / "lock").exists())
+        assert state(lab) == ("r1", True, True)
+        assert carried.confirm().failed == {}
+    assert state(lab) == ("r1", True, False)
+
+
 def test_an_apply_over_an_unconfirmed_one_goes_back_to_the_confirmed_one(lab: Lab) -> None:
     """Two releases that nobody confirmed are both taken back, whichever fails."""
     applied(lab, with_installed(lab, "r1", {"a": b"1"}), confirmed)

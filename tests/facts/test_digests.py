@@ -131,7 +131,7 @@ def test_a_current_that_points_elsewhere_is_all_that_is_told() -> None:
     assert read(text).strays == (Stray("/var/lib/rlx/demo/current", How.SWITCHED),)
 
 
-LOCK = "lock|pid=7\nlock|start=42\nlock|boot=b1\nlock|since=1\nlock|by=ann at desk\n"
+LOCK = "lock|pid=7\nlock|start=42\nlock|boot=b1\nlock|up=1\nlock|by=ann at desk\n"
 STAT = "process|7 (sh) S " + "0 " * 18 + "{start} 0\n"
 
 

@@ -5,7 +5,7 @@ value() { sed -n "s/^$1=//p" "$2" 2>/dev/null; } # key, file
 lock_file() { # path: 0 taken, 1 held by somebody who lives, 2 cannot be made; $taken says it too
   turn=0; taken=2
   # Only who finds the job's own lock is told since when.
-  { [ "$1" != "$home/lock" ] || echo "since=$(date +%s)"
+  { [ "$1" != "$home/lock" ] || echo "up=$(up_for)"
     echo "pid=$$"; echo "start=$(started $$)"; echo "boot=$(boot)"; echo "by=$by"
     echo "mark=${mark:-$m}"; } >"$1.$$" || { rm -f "$1.$$"; return 2; }
   while [ "$taken" = 2 ] && [ "$turn" -lt 3 ]; do
@@ -43,8 +43,9 @@ lock() {
     complaint=$(lock_file "$home/lock" 2>&1); taken=$?
   fi
   if [ "$taken" = 1 ]; then
-    since=$(value since "$home/lock")
-    say locked "$(value by "$home/lock"), pid $(value pid "$home/lock"), for $(($(date +%s) - ${since:-0})) s"
+    # Who lives has taken it since the boot.
+    since=$(value up "$home/lock")
+    say locked "$(value by "$home/lock"), pid $(value pid "$home/lock")${since:+, for $(($(up_for) - since)) s}"
     at=locked; leave 1
   fi
   [ "$taken" = 0 ] || die "lock $home: $complaint$(room)"

@@ -25,9 +25,17 @@ boot() {
   fi
 }
 
+up_for() { # whole seconds since the boot, to whatever time somebody sets the clock
+  if [ -r /proc/uptime ]; then IFS=. read -r up rest </proc/uptime && echo "$up"
+  else # The time of the boot moves along with the clock.
+    booted=$(sysctl -n kern.boottime 2>/dev/null | sed -n 's/^{ sec = \([0-9]*\).*/\1/p')
+    echo $(($(date +%s) - ${booted:-0}))
+  fi
+}
+
 nap() { sleep 0.1 2>/dev/null || sleep 1; }
 
-guard_for() { # seconds: then we get TERM, even in the middle of a read
+guard_for() { # seconds of the kernel's, not the clock's: then we get TERM, even while we read
   # By the second, so that no long sleep is left over when the guard is killed.
   ( left=$1
     while [ "$left" -gt 0 ]; do sleep 1; left=$((left - 1)); done

@@ -70,8 +70,8 @@ stop_supervisors() { # ranks...
     own=$(member stop_timeout_s "$home/current/process/$rank.json"); own=${own%%.*}
     [ "${own:-30}" -le "$patience" ] || patience=${own:-30}
   done
-  until_s=$(($(date +%s) + patience + 10))
-  while any_lives "$@" && [ "$(date +%s)" -lt "$until_s" ]; do nap; done
+  until_s=$(($(up_for) + patience + 10))
+  while any_lives "$@" && [ "$(up_for)" -lt "$until_s" ]; do nap; done
   for rank; do
     file=$run_home/$rank.supervisor
     lives "$rank" supervisor && kill -KILL "$(member supervisor_pid "$file")"
