@@ -1,14 +1,17 @@
 """What people do to hosts between two applies, and applies for some of the hosts only."""
 
 import json
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 
 import pytest
 
-from tests.fleet.desk import Desk, differences, footprints, standing
+from tests.fleet.desk import RUN_S, Desk, differences, footprints, standing
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
+from tests.fleet.harness.local import wait_until
 
 UNITS = "/etc/systemd/system"
 
@@ -99,9 +102,10 @@ def test_a_plan_for_some_hosts_leaves_the_others_alone(desk: Desk, three: list[H
     first, *others = three
     desk.run("apply", "--yes")
     stood = [standing(host) for host in three]
-    desk.write_hosts(three, job='launch = "systemd"\nboot = false')
+    tagged = [f'ssh = "{host.name}"\ntags = ["turn{turn}"]' for turn, host in enumerate(three)]
+    desk.write(tagged, job='launch = "systemd"\nboot = false')
 
-    limited = desk.run("apply", "--yes", "--limit", first.name).stdout
+    limited = desk.run("apply", "--yes", "--limit", "tag:turn0").stdout
     assert "1 host to change" in limited
     assert f"{others[0].name} is left as it is" in limited
     enabled = [starts_at_boot(host) for host in three]
@@ -109,11 +113,37 @@ def test_a_plan_for_some_hosts_leaves_the_others_alone(desk: Desk, three: list[H
     assert [standing(host) for host in others] == stood[1:]
 
     desk.write_hosts(three, job='launch = "systemd"\nenv = { MORE = "1" }')
-    torn = desk.run("apply", "--yes", "--exclude", first.name, code=1).stderr
+    torn = desk.run("apply", "--yes", "--limit", "rank:1-2", code=1).stderr
     assert f"rank 0 on {first.name} has to change with the others" in torn
     assert [standing(host) for host in others] == stood[1:]
+
+    desk.write_hosts(three, job='launch = "systemd"\nready = "notify"\ncommand = ["sleep", "900"]')
+    unlocked(desk, three)
     desk.write_hosts(three, job='launch = "systemd"')
     desk.run("destroy", "--yes")
+
+
+def unlocked(desk: Desk, hosts: list[Host]) -> None:
+    """See an apply that waits for its ranks, and lives, lose its locks."""
+    inventory = str(desk.folder / "inventory.toml")
+    holder = desk.fleet.spawn(("rlxdeploy", "apply", inventory, "--yes"))
+    home = f"/var/lib/rlx/{desk.job}"
+
+    def lacking() -> str:
+        free = [host.name for host in hosts if not host.at(f"{home}/.revert/state").exists()]
+        return f"not told to go: {free}" if free else ""
+
+    try:
+        wait_until(lacking, RUN_S)
+        # It lives, and its sessions with it, and can do nothing about what is done to them.
+        os.kill(holder.pid, signal.SIGSTOP)
+        freed = desk.json("unlock", "--yes")["hosts"]
+        assert freed.keys() == {host.name for host in hosts}
+        assert all("apply by " in one["held_by"] for one in freed.values())
+        assert not any(host.at(f"{home}/lock").exists() for host in hosts)
+    finally:
+        holder.kill()
+        holder.communicate()
 
 
 def starts_at_boot(host: Host) -> bool:
@@ -146,6 +176,8 @@ def test_a_host_with_another_key_stops_all_unless_some_may_fail(
     went = desk.json("apply", "--yes", "--max-fail", "1", code=3)
     assert went["joined"] is True
     assert went["hosts"][swapped.name]["ok"] is False
+    (unread,) = desk.json("logs", "-n", "1", code=4)["failed"]
+    assert (unread["rank"], unread["host"], unread["kind"]) == (None, swapped.name, "Untrusted")
     assert {went["hosts"][host.name]["ok"] for host in others} == {True}
     assert desk.is_whole(2) == ""
     assert differences({swapped.name: before[swapped.name]}, [swapped]) == []
