@@ -1,6 +1,7 @@
 """A person at the controller: an inventory, the command `rlxdeploy`, and what hosts show of it."""
 
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,6 +126,31 @@ class Desk:
             return to_be_whole(ranks, world, other_than)
 
         wait_until(lacking, within)
+        return ranks
+
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Start a command that goes on until it is interrupted, and see it end so."""
+        argv = ("rlxdeploy", arguments[0], str(self.folder / "inventory.toml"), *arguments[1:])
+        process = self.fleet.spawn(argv)
+        try:
+            yield process
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=RUN_S)
+            assert process.returncode == 130
+        finally:
+            process.kill()
+            process.communicate()
+
+    def watch_whole(self, world: int, *, other_than: str) -> list[dict[str, Any]]:
+        """Do what `await_whole` does, by what one `status --watch --json` shows line by line."""
+        deadline, lacking, ranks = time.monotonic() + HEALED_S, "a line", []
+        with self.running("status", "--watch", "--json") as process:
+            assert process.stdout is not None
+            while lacking:
+                assert time.monotonic() < deadline, lacking
+                ranks = json.loads(process.stdout.readline())["ranks"]
+                lacking = to_be_whole(ranks, world, other_than)
         return ranks
 
 

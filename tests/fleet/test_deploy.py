@@ -3,13 +3,11 @@
 The tests are one job's life, in their order.
 """
 
-import os
-import signal
 from collections.abc import Mapping
 
 import pytest
 
-from tests.fleet.desk import RUN_S, Desk, differences, footprints, one_login_each, standing
+from tests.fleet.desk import Desk, differences, footprints, one_login_each, standing
 from tests.fleet.harness.fleet import Fleet
 from tests.fleet.harness.host import Host
 
@@ -55,6 +53,7 @@ def test_a_job_comes_up_and_is_left_alone(
     assert all(f"rank {rank} | " in said for rank in range(WORLD))
     assert said.count("joined as rank") >= WORLD
     follow_logs(desk)
+    watch(desk)
 
     stood = [standing(host) for host in six]
     with one_login_each(six):
@@ -64,15 +63,22 @@ def test_a_job_comes_up_and_is_left_alone(
 
 def follow_logs(desk: Desk) -> None:
     """See lines of every rank come, and Ctrl-C end that; what is left on hosts is asked at last."""
-    inventory = str(desk.folder / "inventory.toml")
-    follower = desk.fleet.spawn(("rlxdeploy", "logs", inventory, "-f", "-n", "1"))
-    assert follower.stdout is not None
     wanted, seen = {f"rank {rank}" for rank in range(WORLD)}, set[str]()
-    while not wanted <= seen:
-        seen.add(follower.stdout.readline().partition(" | ")[0])
-    os.kill(follower.pid, signal.SIGINT)
-    follower.communicate(timeout=RUN_S)
-    assert follower.returncode == 130
+    with desk.running("logs", "-f", "-n", "1") as follower:
+        assert follower.stdout is not None
+        while not wanted <= seen:
+            seen.add(follower.stdout.readline().partition(" | ")[0])
+
+
+def watch(desk: Desk) -> None:
+    """See the table come again by itself, and Ctrl-C end that."""
+    summary = f"mixed: {WORLD} of {WORLD} ranks joined, digests equal\n"
+    with desk.running("status", "--watch") as watcher:
+        assert watcher.stdout is not None
+        for _ in ("once", "again"):
+            table = [watcher.stdout.readline() for _ in range(1 + WORLD + 1)]
+            assert [line.split()[0] for line in table[:-1]] == ["rank", *map(str, range(WORLD))]
+            assert table[-1] == summary
 
 
 @pytest.mark.timeout(240, func_only=True)
@@ -82,7 +88,7 @@ def test_a_group_heals_by_itself(desk: Desk, six: list[Host]) -> None:
     [first, *_] = desk.ranks()
 
     killed.exec(("systemctl", "kill", "--signal=KILL", "rlx-mixed@1"))
-    anew, again, *_ = desk.await_whole(WORLD, other_than=first["epoch"])
+    anew, again, *_ = desk.watch_whole(WORLD, other_than=first["epoch"])
     assert again["restarts"] >= 1
 
     rebooted.reboot()
