@@ -1,11 +1,10 @@
 """The machines of a job and what they say: written, found and remembered ones."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlxdeploy.app.discover import discover
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Doing, Say
 from rlxdeploy.app.scope import members_of
@@ -81,7 +80,7 @@ def _asked(loaded: Loaded, lab: Lab, say: Say, extra: Extra) -> Survey:
     """Search, and ask everybody; found hosts first without sudo, then those that will be nodes."""
     recorded, wanted = _recorded(loaded), loaded.inventory.discover
     known = remembered_platforms(Path(loaded.path), loaded.job)
-    search = Sifted() if wanted.is_empty else discover(loaded, lab, say, recorded)
+    search = Sifted() if wanted.is_empty else _search(loaded, lab, say, recorded)
     whole = with_nodes(loaded, search.found)
     strangers = {one.ssh for one in search.found} - {one.host.name for one in recorded}
     first = ask(gently(_with_known(whom(whole, lab, extra), known), strangers), lab, say)
@@ -101,6 +100,13 @@ def _asked(loaded: Loaded, lab: Lab, say: Say, extra: Extra) -> Survey:
         failed={**survey.failed, **second.failed},
         silent={**survey.silent, **second.silent},
     )
+
+
+def _search(loaded: Loaded, lab: Lab, say: Say, recorded: Sequence[HostRecord]) -> Sifted:
+    # Imported when needed: an inventory that names all of its hosts does without.
+    from rlxdeploy.app.discover import discover  # noqa: PLC0415 - as said above
+
+    return discover(loaded, lab, say, recorded)
 
 
 def whom(loaded: Loaded, lab: Lab, extra: Extra = NOTHING) -> Targets:

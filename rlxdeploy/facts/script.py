@@ -7,8 +7,9 @@
   side by side, those that may hang at the same thing in one row.  Slow ones, and those that need a
   program that is not there, have their own process all along.
 - `$(...)` waits for every child that holds its pipe, so no question is asked in one.
-- Lines are cut into pieces that a pipe takes whole (PIPE_BUF is 512 bytes at least), so that
-  answers that arrive at once do not mix.
+- Lines are cut into pieces that a pipe takes whole (PIPE_BUF is 512 bytes at least, 4096 on Linux),
+  so that answers that arrive at once do not mix.  What is asked in turn is sent in few packets, for
+  each of which two sides have work; side by side, each answer goes out as soon as it is there.
 - A timer kills what is left of the questions at their deadline.
   The shell writes the end line as soon as nothing is left to wait for, and the controller waits
   for that line only, never for the end of the stream.
@@ -28,6 +29,8 @@ _SYSTEM_PATH = (
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib:/opt/rocm/bin"
 )
 _PIECE = 400
+# With the last line's marker and number, this is one write on Linux.
+_PACKET = 3500
 
 # Of what a profile prints, so much tells which one it is.
 _SHOWN = 60
@@ -48,12 +51,13 @@ say() {{ # number, which a line of our own changes
     done
     add "$1-$l"
     # Now: what a question has left running may hold our pipe open.
-    case $l in {marker}=*) flush ;; esac
+    case $few$l in {marker}=*) flush ;; esac
   done
   flush
 }}
-add() {{ # a line; what is written at once is one packet, for which two sides have work
-  [ $((${{#b}} + ${{#1}})) -le {piece} ] || flush
+few=; most={piece}
+add() {{ # a line; what is written at once is one packet
+  [ $((${{#b}} + ${{#1}})) -le "$most" ] || flush
   b="${{b}}{marker} $1
 "
 }}
@@ -119,8 +123,10 @@ fi
 """
 
 _TAIL = """\
+few=1; [ ! -d /proc/self ] || most={packet}
 in_turn {all} </dev/null &
 quick=$!
+few=; most={piece}
 (wakeable; pass {quick:g}; reap $quick; pass {rest:g}; reap $slow) </dev/null >/dev/null &
 timer=$!
 wait $quick
@@ -181,6 +187,8 @@ def compose(questions: Sequence[Question], marker: str, patience: Patience) -> s
         quick=patience.quick,
         rest=max(0.0, patience.slow - patience.quick),
         marker=marker,
+        piece=_PIECE,
+        packet=_PACKET,
     )
     look = LOOK if any(LOOK in one.script for one in questions) else ""
     return f"{head}{OWN_UID}{look}{root}{asked}slow=\n{''.join(_aside(aside))}{tail}"

@@ -1,6 +1,5 @@
 """The session over a raw channel of paramiko's transport, see `edge.session`."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -8,6 +7,7 @@ from contextlib import contextmanager, suppress
 from paramiko import Channel
 
 from rlxdeploy.edge.session import Session, SessionLost
+from rlxdeploy.edge.ssh.alarms import Alarms
 from rlxdeploy.model.host import Host
 
 _PIECE = 1 << 15
@@ -17,18 +17,17 @@ _GLANCE_S = 0.1
 _LAST_WORDS_S = 0.5
 # paramiko waits for the socket without end; past the deadline by this much we hang up on it.
 _GRACE_S = 0.5
+_ALARMS = Alarms()
 
 
 @contextmanager
 def hung_up_at(deadline: float, hang_up: Callable[[], object]) -> Iterator[None]:
     """Call *hang_up* if the block is still running a moment after *deadline*."""
-    timer = threading.Timer(max(deadline - time.monotonic(), 0) + _GRACE_S, hang_up)
-    timer.daemon = True
-    timer.start()
+    alarm = _ALARMS.at(max(deadline, time.monotonic()) + _GRACE_S, hang_up)
     try:
         yield
     finally:
-        timer.cancel()
+        _ALARMS.call_off(alarm)
 
 
 class ChannelSession(Session):

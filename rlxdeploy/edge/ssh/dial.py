@@ -161,21 +161,23 @@ def _connect(
 
 
 def _addresses(hop: Hop, deadline: float) -> list[Address]:
-    """Look the name up; the resolver knows no deadline, so it is left behind at ours."""
+    """Look the name up; the resolver knows no deadline, so it is left behind at ours.
+
+    An address is not asked about.
+    """
     answers: queue.SimpleQueue[list[Address] | OSError] = queue.SimpleQueue()
-    family = _FAMILIES.get(hop.resolved.one("addressfamily"), socket.AF_UNSPEC)
-    name, port = hop.resolved.hostname, hop.resolved.port
 
     def look_up() -> None:
         try:
-            found = socket.getaddrinfo(name, port, family, socket.SOCK_STREAM)
+            answers.put(_looked_up(hop, 0))
         except OSError as error:
             answers.put(error)
         except UnicodeError as error:
             answers.put(socket.gaierror(socket.EAI_NONAME, str(error)))
-        else:
-            answers.put([(entry[0], entry[4]) for entry in found])
 
+    with suppress(OSError, UnicodeError):
+        return _looked_up(hop, socket.AI_NUMERICHOST)
+    name = hop.resolved.hostname
     threading.Thread(target=look_up, name=f"look up {name}", daemon=True).start()
     try:
         answer = answers.get(timeout=max(deadline - time.monotonic(), 0))
@@ -184,3 +186,9 @@ def _addresses(hop: Hop, deadline: float) -> list[Address]:
     if isinstance(answer, OSError):
         raise answer
     return answer
+
+
+def _looked_up(hop: Hop, flags: int) -> list[Address]:
+    family = _FAMILIES.get(hop.resolved.one("addressfamily"), socket.AF_UNSPEC)
+    way = (hop.resolved.hostname, hop.resolved.port, family, socket.SOCK_STREAM, 0, flags)
+    return [(entry[0], entry[4]) for entry in socket.getaddrinfo(*way)]
