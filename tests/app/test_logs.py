@@ -2,19 +2,17 @@
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from rlxdeploy.app.logs import Line, Source, Unread, read_all
-from rlxdeploy.edge.local import LocalSession
+from rlxdeploy.app.logs import Logs, Source, Unread, read_all
 from rlxdeploy.edge.logs import LogQuery
 from rlxdeploy.edge.pool import Pool
 from rlxdeploy.edge.session import Session
-from rlxdeploy.errors import Unreachable
+from rlxdeploy.errors import HostError, Unreachable
 from rlxdeploy.model.host import Host, Tree
 
-HOST = Host("box")
+HOST, TREE = Host("box"), Tree("t", "/var/lib/rlx", "/run/rlx")
 
 
 @pytest.fixture
@@ -25,29 +23,25 @@ def ended() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_each_rank_of_a_host_fails_for_itself(tmp_path: Path, ended: threading.Event) -> None:
-    """One that hangs, one that is turned away, one that is read: by host and rank each."""
-    tree = Tree("t", str(tmp_path / "share"), str(tmp_path / "run"))
-    Path(tree.logs).mkdir(parents=True)
-    Path(tree.log_file(2)).write_text("two\n")
-    sources = [Source(HOST, LogQuery(tree, "process", rank)) for rank in range(3)]
-    turns = iter(range(3))
+def test_each_rank_of_a_host_fails_for_itself(ended: threading.Event) -> None:
+    """One that hangs and one that is turned away: each by host and rank, with its own class."""
+    turns = iter(range(2))
 
     def open_session(host: Host, _deadline: float) -> Session:
-        number = next(turns)
-        if number == 0:
+        if next(turns) == 0:
             ended.wait(60)
-        if number == 1:
-            raise Unreachable(host.name, "connect", "no route to host")
-        return LocalSession(host, ("/bin/sh",))
+        raise Unreachable(host.name, "connect", "no route to host")
 
+    sources = [Source(HOST, LogQuery(TREE, "process", rank)) for rank in (0, 1)]
     # One at a time, so that the ranks come in their order.
-    read = read_all(sources, open_session, Pool(1, 5.0))
+    read: Logs = read_all(sources, open_session, Pool(1, 1.0))
 
-    assert read.lines == (Line(2, "box", "two"),)
-    assert [str(one) for one in read.failed] == [
-        "rank 0: box: read the log: did not finish by its deadline",
-        "rank 1: box: connect: no route to host",
-    ]
-    assert [type(one) for one in read.failed] == [Unread, Unread]
-    assert [type(one.error).__name__ for one in read.failed] == ["HostError", "Unreachable"]
+    assert read.lines == ()
+    late, away = read.failed
+    assert (late.rank, type(late.error), away.rank, type(away.error)) == (
+        *(0, HostError),
+        *(1, Unreachable),
+    )
+    assert str(late) == "rank 0: box: read the log: did not finish by its deadline"
+    assert str(away) == "rank 1: box: connect: no route to host"
+    assert str(Unread(None, away.error)) == "box: connect: no route to host"
