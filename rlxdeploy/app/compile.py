@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.recall import with_recalled
@@ -23,11 +26,17 @@ from rlxdeploy.model.scope import ALL, Scope
 from rlxdeploy.model.survey import Survey
 from rlxdeploy.model.vocabulary import Policy
 from rlxdeploy.render.inputs import Inputs
-from rlxdeploy.render.render import render
 from rlxdeploy.resolve.controller import Controller
 from rlxdeploy.resolve.promote import Promotion
-from rlxdeploy.resolve.resolve import resolve
 from rlxdeploy.resolve.speeds import with_speeds
+
+# What counts only once the hosts have answered is loaded while they are asked.
+_AFTERWARDS = (
+    "rlxdeploy.resolve.resolve",
+    "rlxdeploy.render.render",
+    "rlxdeploy.plan.make",
+    "rlxdeploy.app.apply",
+)
 
 # The others do not look at speeds, and so need none that are kept.
 _BY_SPEED = frozenset({Policy.THROUGHPUT, Policy.AUTO})
@@ -67,6 +76,8 @@ class Compiled:
 
     def files(self, generation: int) -> RemoteFiles:
         """Return how each host should be in *generation*; raises CompileError."""
+        from rlxdeploy.render.render import render  # noqa: PLC0415 - see _AFTERWARDS
+
         if generation not in self._rendered:
             self._rendered[generation] = render(self.resolution, self.inputs, generation)
         return self._rendered[generation]
@@ -86,7 +97,10 @@ def compile_job(
     loaded = load_to_compile(request.inventory)
     lab.follow(loaded)
     secrets = fetched(loaded) if with_secrets else None
+    Thread(target=_load_afterwards, daemon=True).start()
     loaded, survey = surveyed(loaded, request.survey, lab, say)
+    from rlxdeploy.resolve.resolve import resolve  # noqa: PLC0415 - see _AFTERWARDS
+
     if request.survey is None and not scope.is_all:
         survey = with_recalled(loaded, survey, scope)
     if request.survey is None and loaded.inventory.placement.policy in _BY_SPEED:
@@ -98,6 +112,18 @@ def compile_job(
     inputs = gathered(loaded, request.templates)
     key = key_of(loaded, survey)
     return Compiled(survey, resolution, replace(inputs, secrets=secrets, digest_key=key))
+
+
+def _load_afterwards() -> None:
+    # What fails here fails again where it is needed, and is told then.
+    with suppress(Exception):
+        for name in _AFTERWARDS:
+            import_module(name)
+        from rlxdeploy.render.templates import environment_of  # noqa: PLC0415 - as the others
+
+        shipped = shipped_templates()
+        for name in shipped:
+            environment_of(shipped).get_template(name)
 
 
 def gathered(loaded: Loaded, templates: Path | None) -> Inputs:

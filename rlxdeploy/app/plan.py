@@ -14,10 +14,6 @@ from rlxdeploy.errors import HostError
 from rlxdeploy.model.files import RemoteFiles
 from rlxdeploy.model.plan import Asked, Plan
 from rlxdeploy.model.scope import ALL, Scope
-from rlxdeploy.plan.limit import limited
-from rlxdeploy.plan.make import make_plan
-from rlxdeploy.plan.preflight import needless
-from rlxdeploy.render.environment import stand_ins
 from rlxdeploy.resolve.entries import entries
 
 
@@ -62,6 +58,11 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
     """
     wish = wish or Wish()
     compiled = compile_job(request, lab, say, with_secrets=True, scope=wish.scope)
+    # Loaded while the hosts were asked, see `app.compile`.
+    from rlxdeploy.plan.make import make_plan  # noqa: PLC0415 - as said above
+    from rlxdeploy.plan.preflight import needless  # noqa: PLC0415
+    from rlxdeploy.render.environment import stand_ins  # noqa: PLC0415
+
     order = order_for(
         compiled.loaded,
         compiled.survey,
@@ -84,6 +85,8 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
 def _in_scope(plan: Plan, compiled: Compiled, scope: Scope) -> Plan:
     if scope.is_all:
         return plan
+    from rlxdeploy.plan.limit import limited  # noqa: PLC0415 - as in plan_job
+
     ranks = {row.rank: (row.host, row.node) for row in plan.ranks if row.managed}
     members = members_of(compiled.loaded, ranks, plan.hosts)
     return limited(plan, members, scope.choose(members))

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlxdeploy.app.apply import Applied, apply_job, begin
 from rlxdeploy.app.compile import Request
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned, Wish, plan_job
@@ -37,8 +36,10 @@ from rlxdeploy.cli.options import (
 )
 from rlxdeploy.cli.reach import reach
 from rlxdeploy.cli.screen import Screen
-from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
 from rlxdeploy.errors import UsageError
+
+if TYPE_CHECKING:
+    from rlxdeploy.app.apply import Applied
 
 app = typer.Typer()
 
@@ -88,6 +89,8 @@ def apply_command(
     with in_good_order(screen, resume) as watch, reach(forks, ask=ask_become_pass) as lab:
         manner = Manner(wish, yes, diff, watch, preflight)
         applied = _apply(request, lab, screen, manner)
+    from rlxdeploy.cli.show import applied_document, exit_of, show_applied  # noqa: PLC0415 - below
+
     if as_json:
         screen.document(applied_document(applied, "apply"))
     if applied.watched or not applied.plan.empty:
@@ -106,9 +109,13 @@ class Manner:
     preflight: bool
 
 
-def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> Applied:
+def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> "Applied":
     with screen.progress() as say:
         planned = _planned(request, lab, say, manner.wish)
+    # Loaded while the hosts were asked, see `app.compile`.
+    from rlxdeploy.app.apply import apply_job, begin  # noqa: PLC0415 - as said above
+    from rlxdeploy.cli.show import show_plan  # noqa: PLC0415
+
     show_plan(screen, planned.plan, diff=manner.diff)
     if not planned.plan.empty:
         confirm(screen, "Carry this out?", yes=manner.yes)

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from rlxdeploy.app.apply import Applied
-from rlxdeploy.app.run import HostState
 from rlxdeploy.cli.failure import exit_code_of, failure_document, worst
 from rlxdeploy.cli.matrix import matrix_document, show_matrix
 from rlxdeploy.cli.screen import Screen
-from rlxdeploy.cli.tables import columns
+from rlxdeploy.cli.states import show_states
 from rlxdeploy.edge.watch import Blamed
 from rlxdeploy.model.plan import Change, Plan, RankRow
 from rlxdeploy.plan.codec import dump_plan
@@ -151,18 +150,6 @@ def _went_back(applied: Applied) -> str:
     else:
         left = "the release before was started again and has not joined"
     return f"{plan.job}: {formed}; {left}."
-
-
-def show_states(screen: Screen, states: Mapping[str, HostState]) -> None:
-    """Print a table of hosts, each with its release, its ranks and what it has come to."""
-    if not states:
-        return
-    rows = [
-        (name, one.release or "-", ", ".join(map(str, one.ranks)) or "-", one.state)
-        for name, one in states.items()
-    ]
-    for row in columns((("host", "release", "ranks", "state"), *rows)):
-        screen.tell(f"  {row}", failed=True)
 
 
 def _carried(applied: Applied, verb: str) -> str:

@@ -1,6 +1,7 @@
 """Texts from templates: a name that is not there is an error, never an empty place."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from jinja2 import DictLoader, Environment, StrictUndefined, Template, TemplateError
 
@@ -17,21 +18,31 @@ class TemplateFailed(CompileError):
     """A template cannot be filled in; the message may quote what it was given."""
 
 
+def environment_of(texts: Mapping[str, str]) -> Environment:
+    """Return what fills *texts* in; the same for the same, since each is parsed once in it."""
+    return _environment(tuple(texts.items()))
+
+
+@lru_cache(maxsize=4)
+def _environment(texts: tuple[tuple[str, str], ...]) -> Environment:
+    environment = Environment(
+        loader=DictLoader(dict(texts)),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - environment and unit files, no HTML
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"env": _quoted, "number": number}
+    return environment
+
+
 class Templates:
     """The templates of one compile, the person's before ours."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._overrides = inputs.overrides
-        self._texts = {**inputs.templates, **inputs.overrides}
-        self._environment = Environment(
-            loader=DictLoader(self._texts),
-            undefined=StrictUndefined,
-            autoescape=False,  # noqa: S701 - environment and unit files, no HTML
-            keep_trailing_newline=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters |= {"env": _quoted, "number": number}
+        self._environment = environment_of({**inputs.templates, **inputs.overrides})
 
     def origin(self, name: str) -> str:
         """Return what a plan calls the template."""
