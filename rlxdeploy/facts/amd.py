@@ -27,7 +27,7 @@ def questions() -> tuple[Question, ...]:
     return (
         Question(ROCM, "rocminfo", slow=True, needs="rocminfo"),
         Question(VULKAN, "vulkaninfo --summary", slow=True, needs="vulkaninfo"),
-        Question(GTT, _GTT, row=rows.KERNEL),
+        Question(GTT, _GTT, row=rows.KERNEL, plain=True),
     )
 
 

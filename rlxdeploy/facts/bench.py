@@ -134,7 +134,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     """Return what to measure, nothing unless *enquiry.bench*; the first folder's disk counts."""
     if not enquiry.bench:
         return ()
-    find = f"{LOOK}p=$(look {quoted([enquiry.python])})\n"
+    find = f"{LOOK}look {quoted([enquiry.python])}; p=$found\n"
     words = quoted([_PROGRAM, *enquiry.folders[:1]])
     return (Question(NAME, f'{find}"$p" -E -c {words}', slow=True),)
 

@@ -17,7 +17,7 @@ _HARDWARE = """\
 if [ ! -r /proc/cpuinfo ]; then
   sysctl machdep.cpu.brand_string hw.logicalcpu hw.memsize hw.pagesize | sed 's/^/sysctl|/'
   vm_stat | sed 's/^/vm_stat|/'
-  exit 0
+  return 0
 fi
 while IFS= read -r line; do # of the first processor, which a blank line ends
   case $line in 'model name'*) echo "cpu|$line"; break;; '') break;; esac
@@ -94,7 +94,7 @@ def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     return (
         *nvidia.questions(),
         *amd.questions(),
-        Question(NAME, _HARDWARE, row=rows.KERNEL),
+        Question(NAME, _HARDWARE, row=rows.KERNEL, plain=True),
         *(
             Question(_disk(folder), f"folder={quoted([folder])}\n{_home(folder)}{_DISK}")
             for folder in enquiry.folders

@@ -15,9 +15,12 @@ NAME = "network"
 # of both families, of one those of IPv4.  /sys may show another namespace's interfaces, so it comes
 # last.
 _NETWORK = """\
-if shown=$(echo 'link show
+if shown=$(ip -d -o -batch - <<END
+link show
 addr show
-route show default table all' | ip -d -o -batch -); then
+route show default table all
+END
+); then
   printf '%s\\n' "$shown"
 elif links=$(ip -o link show); then
   {
@@ -68,7 +71,7 @@ _TUNNEL_LINKS = frozenset({"tunnel", "tunnel6", "gre", "gre6", "sit", "ppp", "no
 
 def questions() -> tuple[Question, ...]:
     """Return what to ask about the network."""
-    return (Question(NAME, _NETWORK, row=rows.KERNEL),)
+    return (Question(NAME, _NETWORK, row=rows.KERNEL, plain=True),)
 
 
 def parse(answers: Answers) -> Network:

@@ -50,14 +50,17 @@ LOOK = """\
 [ -n "$HOME" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
 places=$asked_path:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin:/opt/local/bin
 places=$places:/usr/local/sbin:/usr/sbin:/sbin
-look() { # the absolute path of a program, as a launch without a login has to be given it
+look() { # into $found: a program's absolute path, as a launch without a login has to be given it
+  found=
   case $1 in
-  /*) [ -f "$1" ] && [ -x "$1" ] && echo "$1"; return;;
+  /*) [ ! -f "$1" ] || [ ! -x "$1" ] || found=$1; return;;
   */*) return;;
   esac
-  (IFS=:; set -f; for d in $places; do
-    case $d in /*) [ -f "$d/$1" ] && [ -x "$d/$1" ] && echo "${d%/}/$1" && break;; esac
-  done)
+  IFS=:; set -f
+  for d in $places; do
+    case $d in /*) [ -f "$d/$1" ] && [ -x "$d/$1" ] && found=${d%/}/$1 && break;; esac
+  done
+  unset IFS; set +f
 }
 """
 

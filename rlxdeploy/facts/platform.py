@@ -72,20 +72,20 @@ _SUDO = f'{FUNCTIONS}{OWN_UID}[ "$uid" = 0 ] || {{ can_be_root && echo yes; }}\n
 
 _PROGRAMS = """\
 echo "searched=$places"
-for program; do echo "$program=$(look "$program")"; done
+for program; do look "$program"; echo "$program=$found"; done
 """
 
 
 def questions(enquiry: Enquiry) -> tuple[Question, ...]:
     """Return what to ask about the system; only *enquiry.sudo* lets it try `sudo -n`."""
     asked = [
-        Question("system", _SYSTEM, row=rows.KERNEL),
-        Question("user", USER_PLACES + _USER, row=rows.HOME),
-        Question("programs", f"{LOOK}set -- {quoted(enquiry.programs)}\n{_PROGRAMS}"),
+        Question("system", _SYSTEM, row=rows.KERNEL, plain=True),
+        Question("user", USER_PLACES + _USER, row=rows.HOME, plain=True),
+        Question("programs", f"{LOOK}set -- {quoted(enquiry.programs)}\n{_PROGRAMS}", plain=True),
         python.question(enquiry),
     ]
     if enquiry.sudo:
-        asked.append(Question("sudo", _SUDO, row=rows.ROOT))
+        asked.append(Question("sudo", _SUDO, row=rows.ROOT, plain=True))
     if enquiry.user:
         asked.append(Question("job user", f"id -Gn -- {quoted([enquiry.user])} && echo ok"))
     return tuple(asked)

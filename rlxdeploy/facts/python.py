@@ -77,7 +77,7 @@ def question(enquiry: Enquiry) -> Question:
     """Return what to ask about the enquiry's python; one that is as before is not started."""
     known = enquiry.known.stamp if enquiry.known else Stamp()
     script = (
-        f"{NOW}{LOOK}p=$(look {quoted([enquiry.python])})\nversions={quoted([_VERSIONS])}\n"
+        f"{NOW}{LOOK}look {quoted([enquiry.python])}; p=$found\nversions={quoted([_VERSIONS])}\n"
         f"set -- {quoted([known.text, *known.folders])}\n{_ASKED}"
     )
     return Question(NAME, script)

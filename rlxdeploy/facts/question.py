@@ -16,7 +16,8 @@ class Question:
     ash and bash alike.  A *slow* one talks to a driver and gets the longer deadline.  Where a host
     has not the program *needs*, nothing is run and the exit status is that of a shell, 127.  Those
     of one *row* are asked in turn by one process: what hangs costs its own answer and those behind
-    it, see `facts.rows`.
+    it, see `facts.rows`.  A *plain* one may run in the asking shell itself: it ends without `exit`
+    and leaves options and variables of others alone.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Question:
     slow: bool = False
     needs: str = ""
     row: str = ""
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,9 @@ add() {{ # a line; what is written at once is one packet
 "
 }}
 flush() {{ [ -z "$b" ] || printf %s "$b"; b=; }}
-try() {{ # a question runs in a subshell, so that its exit ends only itself
-  ("q$1") </dev/null; r=$?; echo; echo "{marker}=$r"
+try() {{ # in a subshell, so that its exit ends only itself
+  case " {plain} " in *" $1 "*) "q$1" </dev/null ;; *) ("q$1") </dev/null ;; esac
+  r=$?; echo; echo "{marker}=$r"
 }}
 ask() {{ try "$1" </dev/null | say "$1"; }}
 need() {{ # program, number
@@ -171,10 +172,13 @@ def compose(questions: Sequence[Question], marker: str, patience: Patience) -> s
     """Return the script that asks *questions*; *marker* is letters and digits, drawn at random."""
     if not re.fullmatch(r"[0-9A-Za-z]{16,64}", marker):
         raise ValueError("a marker is 16 to 64 letters and digits")
-    head = _HEAD.format(path=_SYSTEM_PATH, marker=marker, piece=_PIECE, now=NOW.strip())
+    numbered = tuple(enumerate(questions))
+    plain = " ".join(str(number) for number, one in numbered if one.plain)
+    head = _HEAD.format(
+        path=_SYSTEM_PATH, marker=marker, piece=_PIECE, now=NOW.strip(), plain=plain
+    )
     for_root = any(asks_for_root(one.script) for one in questions)
     root = _ROOT + _TRY.format(marker=marker) if for_root else ""
-    numbered = tuple(enumerate(questions))
     asked = "".join(f"q{number}() {{\n{_own(one)}\n}}\n" for number, one in numbered)
     aside = [(number, one) for number, one in numbered if one.slow or one.needs]
     quick = [(number, one) for number, one in numbered if not (one.slow or one.needs)]

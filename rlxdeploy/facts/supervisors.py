@@ -64,7 +64,9 @@ def question(enquiry: Enquiry) -> Question:
     """Return what to ask about supervised ranks; they lie in the user's tree alone."""
     job = quoted([enquiry.job])
     folders = f'set -- "{USER_DATA}/$job/run" "$runtime_dir/rlx/$job"\n'
-    return Question(NAME, f"{USER_PLACES}job={job}\n{_SUPERVISORS}{folders}{STATES}", row=rows.HOME)
+    return Question(
+        NAME, f"{USER_PLACES}job={job}\n{_SUPERVISORS}{folders}{STATES}", row=rows.HOME, plain=True
+    )
 
 
 def rank_of(name: str) -> int | None:
