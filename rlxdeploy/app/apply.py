@@ -216,7 +216,7 @@ def manner(verb: str, plan: Plan, lab: Lab, say: Say, run: Run) -> Manner:
     # Hosts stay locked for as long as their ranks may take to join.
     patience = Patience(hold=max(Patience().hold, plan.join_timeout + GRACE_S))
     spare = _spare(verb, plan) if most else ()
-    return Manner(_by(verb), lab.forks, most, spare, patience, tell)
+    return Manner(_by(verb), lab.forks, most, spare, patience, tell, run.going())
 
 
 def _spare(verb: str, plan: Plan) -> frozenset[str]:

@@ -40,6 +40,7 @@ class Ledger:
         return self.run.inventory
 
     def __enter__(self) -> None:
+        self.run.go()
         self._before = read_record(self._inventory, self.run.plan.job)
         self._after = self.becomes(self._before)
         write_record(self._inventory, self._after)

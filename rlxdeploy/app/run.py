@@ -1,11 +1,13 @@
 """One run of a command that changes hosts: what each host has come to, in memory and on disk."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from rlxdeploy.edge.journal import Journal, open_journal
+from rlxdeploy.edge.record import RecordError
 from rlxdeploy.model.plan import Plan
 
 # What a host says of itself, besides the steps that it names as it does them.
@@ -33,7 +35,8 @@ class HostState:
 class Run:
     """The run of *verb* over *plan*; *hosts* have the last word of each touched host.
 
-    *by* says who does what, from where.
+    *by* says who does what, from where.  Until hosts are told to go, what cannot be written down is
+    raised as RecordError; hosts that go do not wait for our disk, and then `end` raises it.
     """
 
     verb: str
@@ -42,6 +45,8 @@ class Run:
     journal: Journal
     hosts: dict[str, str] = field(default_factory=dict)
     by: str = ""
+    _gone: bool = False
+    _trouble: RecordError | None = None
 
     @classmethod
     def begin(cls, verb: str, plan: Plan, inventory: Path, by: str) -> Self:
@@ -56,21 +61,45 @@ class Run:
     def heard(self, host: str, what: str) -> None:
         """Take down what a host has just done; called from several threads."""
         self.hosts[host] = what
-        self.journal.write("host", host=host, did=what)
+        self._write("host", host=host, did=what)
 
     def stage(self, stage: str, **told: object) -> None:
         """Take down that the run has come to *stage*."""
-        self.journal.write("stage", stage=stage, **told)
+        self._write("stage", stage=stage, **told)
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        """Have the disk hold what has been written; in the body hosts are told to go."""
+        self.go()
+        yield
+
+    def go(self) -> None:
+        """Have the disk hold what has been written, before hosts are told to go."""
+        self.journal.sync()
+        self._gone = True
+
+    def _write(self, event: str, **told: object) -> None:
+        try:
+            self.journal.write(event, **told)
+        except RecordError as error:
+            if not self._gone:
+                raise
+            self._trouble = self._trouble or error
 
     def end(self, how: str, failed: Collection[str] | None = None) -> None:
         """Take down how the run ended, what each host has come to, and which ones *failed*.
 
-        Where nobody has said which, those are meant that did not come to their end.
+        Where nobody has said which, those are meant that did not come to their end.  Raises
+        RecordError where the journal lacks anything of this run.
         """
         states = {name: one.state for name, one in self.states().items()}
         if failed is None:
             failed = [name for name in self.hosts if not self.is_settled(name)]
-        self.journal.write("end", how=how, hosts=states, failed=sorted(failed))
+        self._write("end", how=how, hosts=states, failed=sorted(failed))
+        if self._trouble:
+            went_on = "the hosts have gone on without it, see `rlxdeploy status`"
+            raise RecordError(f"{self._trouble}; {went_on}") from self._trouble
+        self.journal.sync()
 
     @property
     def changed(self) -> bool:

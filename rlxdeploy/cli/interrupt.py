@@ -11,7 +11,7 @@ from types import FrameType
 from rlxdeploy.app.run import Run
 from rlxdeploy.cli.failure import Form, Interrupted, Terminated, report_failure
 from rlxdeploy.cli.screen import Screen
-from rlxdeploy.cli.show import show_states
+from rlxdeploy.cli.states import show_states
 from rlxdeploy.errors import RlxDeployError
 
 
@@ -41,8 +41,10 @@ class Watch:
         if self.run is None:
             self.screen.tell("Nothing was changed on any host.", "bold", failed=True)
         else:
-            self.run.end(how)
-            show_states(self.screen, self.run.states())
+            try:
+                self.run.end(how)
+            finally:
+                show_states(self.screen, self.run.states())
         self.screen.tell(f"to go on: {self.resume}", failed=True)
 
     def _stop_at_once(self, number: int) -> None:

@@ -117,10 +117,11 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
         with suppress(FileNotFoundError):
             Path(beside).unlink()
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have the disk know which files are in *folder*; raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

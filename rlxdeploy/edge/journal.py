@@ -1,17 +1,19 @@
 """The journal of runs beside the inventory: one JSON object a line, written as things happen.
 
-Each line is on its way to the disk before the next thing is done: whatever ends us, what had been
-done until then can be read there.  No content of a file and no secret is in it.
+Each line is with the kernel before the next thing is done: whatever ends us, what had been done
+until then can be read there.  What has to outlive a power cut of this machine is synced besides.
+No content of a file and no secret is in it.
 """
 
 import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rlxdeploy.edge.files import sync_folder
 from rlxdeploy.edge.record import FOLDER, RecordError, prepare_folder
 
 # Some thousand runs; then the older half moves to `.old`, in place of what was there.
@@ -26,17 +28,40 @@ class Journal:
     run: str = field(default_factory=lambda: secrets.token_hex(4))
 
     def write(self, event: str, **fields: object) -> None:
-        """Append one line; raises RecordError."""
+        """Append one line; raises RecordError where not all of it could be written."""
         told = {"at": round(time.time(), 3), "run": self.run, "event": event, **fields}
         line = json.dumps(told, ensure_ascii=False) + "\n"
+        self._with_file(lambda file: _append(file, line.encode()))
+
+    def sync(self) -> None:
+        """Have all lines on the disk; raises RecordError."""
+        self._with_file(self._sync)
+
+    def _sync(self, file: int) -> None:
+        os.fsync(file)
+        sync_folder(self.path.parent)
+
+    def _with_file(self, work: Callable[[int], None]) -> None:
         try:
-            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.write(file, line.encode())
+                work(file)
             finally:
                 os.close(file)
         except OSError as error:
-            raise RecordError(f"{self.path}: cannot be written: {error.strerror}") from error
+            raise _unwritten(self.path, error) from error
+
+
+def _append(file: int, line: bytes) -> None:
+    size = os.fstat(file).st_size
+    # One that a full disk or the machine's end has cut off is not to swallow this one.
+    left = line if not size or os.pread(file, 1, size - 1) == b"\n" else b"\n" + line
+    while left:
+        left = left[os.write(file, left) :]
+
+
+def _unwritten(path: Path, error: OSError) -> RecordError:
+    return RecordError(f"{path}: cannot be written: {error.strerror}")
 
 
 def failed_last(inventory: Path, job: str) -> frozenset[str]:
@@ -100,5 +125,5 @@ def open_journal(inventory: Path, job: str) -> Journal:
         if path.exists() and path.stat().st_size > LONGEST:
             path.replace(path.with_suffix(".journal.old"))
     except OSError as error:
-        raise RecordError(f"{path}: cannot be written: {error.strerror}") from error
+        raise _unwritten(path, error) from error
     return Journal(path)

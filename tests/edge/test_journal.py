@@ -1,10 +1,12 @@
-"""Who failed in the last run, as the journal tells it."""
+"""The journal on a disk that is full, and who failed in the last run, as it tells."""
 
 from pathlib import Path
 
 import pytest
 
 from rlxdeploy.edge.journal import failed_last, open_journal
+from rlxdeploy.edge.record import RecordError
+from tests.edge.full import no_room_behind
 
 BEGUN = ("begin", {"hosts": ["a", "b"]})
 CASES = {
@@ -44,6 +46,20 @@ def test_a_line_that_was_cut_off_tells_nothing(tmp_path: Path) -> None:
         file.write('{"at": 1, "run": "x", "ev')
 
     assert failed_last(inventory, "t") == {"a"}
+
+
+def test_a_line_that_the_disk_cuts_off_is_an_error_and_swallows_none(tmp_path: Path) -> None:
+    """Half of it may be there; what is written once there is room again stands by itself."""
+    inventory = tmp_path / "inventory.toml"
+    journal = open_journal(inventory, "t")
+    journal.write("begin", hosts=["a"])
+    for room in (0, 10):
+        with no_room_behind(journal.path, room), pytest.raises(RecordError, match="too large"):
+            journal.write("host", host="a", did="staged")
+    journal.write("end", failed=["b"])
+
+    assert failed_last(inventory, "t") == {"b"}
+    assert journal.path.read_bytes().count(b"\n") == 3
 
 
 def test_without_a_journal_nobody_has_failed(tmp_path: Path) -> None:
