@@ -50,7 +50,7 @@ LOOK = """\
 [ -n "$HOME" ] || HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
 places=$asked_path:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin:/opt/local/bin
 places=$places:/usr/local/sbin:/usr/sbin:/sbin
-look() { # into $found: a program's absolute path, as a launch without a login has to be given it
+look() { # into $found: the absolute path of a program, which a bare launch has to be given
   found=
   case $1 in
   /*) [ ! -f "$1" ] || [ ! -x "$1" ] || found=$1; return;;
