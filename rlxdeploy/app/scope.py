@@ -8,7 +8,7 @@ from rlxdeploy.app.validate import load
 from rlxdeploy.edge.journal import failed_last, open_journal
 from rlxdeploy.errors import HostError
 from rlxdeploy.model.loaded import Loaded
-from rlxdeploy.model.scope import Member
+from rlxdeploy.model.scope import FAILED, Member, Scope
 from rlxdeploy.resolve.entries import Entry, entries
 
 
@@ -45,6 +45,21 @@ def _called(entry: Entry) -> Iterator[str]:
         yield entry.host.name
     if entry.node.name:
         yield entry.node.name
+
+
+def named_failed(scope: Scope, inventory: Path, job: str) -> Scope:
+    """Return *scope* with the hosts that `@failed` means now, by name: the next run changes whom.
+
+    Raises RecordError where the journal cannot be read.
+    """
+    if FAILED not in (*scope.limit, *scope.exclude):
+        return scope
+    failed = sorted(failed_last(inventory, job))
+    return Scope(_spelled(scope.limit, failed), _spelled(scope.exclude, failed))
+
+
+def _spelled(terms: tuple[str, ...], failed: list[str]) -> tuple[str, ...]:
+    return tuple(name for term in terms for name in (failed if term == FAILED else [term]))
 
 
 @contextmanager

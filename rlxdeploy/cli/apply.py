@@ -1,6 +1,8 @@
 """`apply`: carry the plan out, and wait until the group has formed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.plan import Planned, Wish, plan_job
 from rlxdeploy.app.saved import is_plan, plan_again, read_plan
 from rlxdeploy.app.say import Say
-from rlxdeploy.app.scope import noted_if_silent
+from rlxdeploy.app.scope import named_failed, noted_if_silent
 from rlxdeploy.cli.interrupt import Watch, in_good_order
 from rlxdeploy.cli.options import (
     Adopt,
@@ -31,10 +33,10 @@ from rlxdeploy.cli.options import (
     Yes,
     chosen,
     confirm,
-    going_on,
     scope_of,
 )
 from rlxdeploy.cli.reach import reach
+from rlxdeploy.cli.resume import going_on, terms
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.errors import UsageError
 
@@ -54,6 +56,7 @@ Preflight = Annotated[
 
 @app.command("apply")
 def apply_command(
+    context: typer.Context,
     inventory: InventoryArgument = None,
     *,
     option: InventoryOption = None,
@@ -85,9 +88,9 @@ def apply_command(
         max_fail=max_fail,
     )
     wish = Wish(join_timeout, adopt, scope=scope_of(limit, exclude))
-    resume = going_on("apply", request.inventory, wish.scope)
-    with in_good_order(screen, resume) as watch, reach(forks, ask=ask_become_pass) as lab:
-        manner = Manner(wish, yes, diff, watch, preflight)
+    resume = partial(going_on, context, inventory=request.inventory, option=None)
+    with in_good_order(screen, resume()) as watch, reach(forks, ask=ask_become_pass) as lab:
+        manner = Manner(wish, yes, diff, watch, preflight, resume)
         applied = _apply(request, lab, screen, manner)
     from rlxdeploy.cli.show import applied_document, exit_of, show_applied  # noqa: PLC0415 - below
 
@@ -107,6 +110,7 @@ class Manner:
     diff: bool | None
     watch: Watch
     preflight: bool
+    resume: Callable[..., str]
 
 
 def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> "Applied":
@@ -121,6 +125,8 @@ def _apply(request: Request, lab: Lab, screen: Screen, manner: Manner) -> "Appli
         confirm(screen, "Carry this out?", yes=manner.yes)
     if not planned.plan.empty:
         path = Path(planned.compiled.loaded.path)
+        scope = named_failed(manner.wish.scope, path, planned.plan.job)
+        manner.watch.resume = manner.resume(**terms(scope))
         manner.watch.run = begin("apply", planned.plan, path)
     with screen.progress() as say:
         return apply_job(planned, lab, say, manner.watch.run, preflight=manner.preflight)

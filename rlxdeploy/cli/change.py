@@ -1,6 +1,7 @@
 """`stop`, `restart` and `destroy`."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -9,6 +10,7 @@ from rlxdeploy.app.apply import begin
 from rlxdeploy.app.change import Change, Whom, change, destroying, restarting, stopping
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.say import Say
+from rlxdeploy.app.scope import named_failed
 from rlxdeploy.cli.failure import failures_document, worst
 from rlxdeploy.cli.interrupt import in_good_order
 from rlxdeploy.cli.options import (
@@ -26,11 +28,11 @@ from rlxdeploy.cli.options import (
     Yes,
     chosen,
     confirm,
-    going_on,
     of_everybody,
     scope_of,
 )
 from rlxdeploy.cli.reach import reach
+from rlxdeploy.cli.resume import going_on, terms
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
 from rlxdeploy.model.scope import ALL, Scope
@@ -42,6 +44,7 @@ UNREACHABLE = 4
 
 @app.command("stop")
 def stop_command(
+    context: typer.Context,
     inventory: InventoryArgument = None,
     *,
     option: InventoryOption = None,
@@ -57,7 +60,7 @@ def stop_command(
     """Stop every rank; the files stay, and apply or restart starts the group again."""
     path, whom = chosen(inventory, option), Whom(scope_of(limit, exclude), adopt, max_fail)
     return _run(
-        "stop",
+        context,
         path,
         lambda lab, say: stopping(path, lab, say, whom),
         scope=whom.scope,
@@ -69,6 +72,7 @@ def stop_command(
 
 @app.command("restart")
 def restart_command(
+    context: typer.Context,
     inventory: InventoryArgument = None,
     *,
     option: InventoryOption = None,
@@ -83,7 +87,7 @@ def restart_command(
     of_everybody("restart", narrowed)
     path = chosen(inventory, option)
     return _run(
-        "restart",
+        context,
         path,
         lambda lab, say: restarting(path, lab, say, join_timeout=join_timeout),
         forks=forks,
@@ -94,6 +98,7 @@ def restart_command(
 
 @app.command("destroy")
 def destroy_command(
+    context: typer.Context,
     inventory: InventoryArgument = None,
     *,
     option: InventoryOption = None,
@@ -109,7 +114,7 @@ def destroy_command(
     """Stop the job and remove every trace of it from its hosts."""
     path, whom = chosen(inventory, option), Whom(scope_of(limit, exclude), adopt, max_fail)
     return _run(
-        "destroy",
+        context,
         path,
         lambda lab, say: destroying(path, lab, say, whom),
         scope=whom.scope,
@@ -121,7 +126,7 @@ def destroy_command(
 
 
 def _run(
-    verb: str,
+    context: typer.Context,
     path: Path,
     planning: Callable[[Lab, Say], Change],
     *,
@@ -132,16 +137,15 @@ def _run(
     scope: Scope = ALL,
 ) -> int:
     screen = Screen(as_json=as_json)
-    with (
-        in_good_order(screen, going_on(verb, path, scope)) as watch,
-        reach(forks, ask=ask_become_pass) as lab,
-    ):
+    resume = partial(going_on, context, inventory=path, option=None)
+    with in_good_order(screen, resume()) as watch, reach(forks, ask=ask_become_pass) as lab:
         with screen.progress() as say:
             wanted = planning(lab, say)
         if not wanted.plan.empty:
             show_plan(screen, wanted.plan, diff=False)
             confirm(screen, "Destroy this?", yes=not ask)
-            watch.run = begin(verb, wanted.plan, path)
+            watch.resume = resume(**terms(named_failed(scope, path, wanted.plan.job)))
+            watch.run = begin(wanted.verb, wanted.plan, path)
         with screen.progress() as say:
             done = change(wanted, lab, say, watch.run)
     code = worst([exit_of(done), *([UNREACHABLE] if wanted.unasked else [])])

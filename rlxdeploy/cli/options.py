@@ -1,6 +1,5 @@
 """The options several commands share, each written once."""
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -99,13 +98,6 @@ class Declined(RlxDeployError):
 def scope_of(limit: list[str] | None, exclude: list[str] | None) -> Scope:
     """Return whom the command is for."""
     return Scope(parse_terms(limit or ()), parse_terms(exclude or ()))
-
-
-def going_on(verb: str, path: Path, scope: Scope) -> str:
-    """Return the command line that goes on with *verb* after an interrupt, for nobody else."""
-    options = (("--limit", scope.limit), ("--exclude", scope.exclude))
-    narrowed = [word for option, terms in options if terms for word in (option, ",".join(terms))]
-    return shlex.join(("rlxdeploy", verb, str(path), *narrowed))
 
 
 def of_everybody(verb: str, narrowed: list[str] | None) -> None:

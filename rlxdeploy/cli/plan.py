@@ -1,5 +1,6 @@
 """`plan` and `show`: what apply would do, with nothing changed."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -87,7 +88,8 @@ def plan_command(
         if verbose:
             show_reasons(screen, plan)
         if out is not None:
-            screen.people.out(f"saved; carry it out with: rlxdeploy apply {out}", highlight=False)
+            line = shlex.join(("rlxdeploy", "apply", str(out)))
+            screen.people.out(f"saved; carry it out with: {line}", highlight=False)
     return CHANGES_PENDING if detailed and not plan.empty else 0
 
 

@@ -1,5 +1,6 @@
 """`rollback`: back to an earlier release."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from rlxdeploy.cli.options import (
     of_everybody,
 )
 from rlxdeploy.cli.reach import reach
+from rlxdeploy.cli.resume import going_on
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.show import applied_document, exit_of, show_applied, show_plan
 from rlxdeploy.errors import UsageError
@@ -34,6 +36,7 @@ Release = Annotated[
 
 @app.command("rollback")
 def rollback_command(
+    context: typer.Context,
     release: Release = "",
     *,
     option: InventoryOption = None,
@@ -54,12 +57,14 @@ def rollback_command(
             f"{release} is a file, not a release; name the inventory with -i {release}"
         )
     screen, path = Screen(as_json=as_json), chosen(None, option)
-    resume = f"rlxdeploy rollback {release} -i {path}".replace("  ", " ")
-    with in_good_order(screen, resume) as watch, reach(forks, ask=ask_become_pass) as lab:
+    resume = partial(going_on, context, option=path)
+    with in_good_order(screen, resume()) as watch, reach(forks, ask=ask_become_pass) as lab:
         with screen.progress() as say:
             wanted = rolling_back(path, release, lab, say, join_timeout=join_timeout)
         show_plan(screen, wanted.plan, diff=False)
         confirm(screen, "Go back?", yes=yes)
+        # Once hosts have gone back, the release before theirs is another one.
+        watch.resume = resume(release=wanted.plan.release)
         watch.run = begin("rollback", wanted.plan, path)
         with screen.progress() as say:
             done = roll_back(wanted, lab, say, watch.run)

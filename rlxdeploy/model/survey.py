@@ -3,6 +3,7 @@
 Every value is plain data, so that `plan --survey FILE` compiles the same bytes with no host up.
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -182,7 +183,8 @@ class PortHolder:
     def remedy(self) -> str:
         """How the port becomes free; what is not ours is not ours to stop."""
         if self.job:
-            return f"stop it with `rlxdeploy stop {self.inventory or 'INVENTORY'}`, or {_OTHERWISE}"
+            line = shlex.join(("rlxdeploy", "stop", self.inventory or "INVENTORY"))
+            return f"stop it with `{line}`, or {_OTHERWISE}"
         return f"stop it, or {_OTHERWISE}"
 
 

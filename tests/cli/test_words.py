@@ -1,14 +1,17 @@
 """What a person reads: durations, folded lines, tables, and which exit code counts."""
 
+import shlex
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from rlxdeploy.app.look import RankStatus, Status
 from rlxdeploy.cli.failure import Form, exit_code_of, wanted_form, worst
 from rlxdeploy.cli.fold import folded
-from rlxdeploy.cli.options import going_on
+from rlxdeploy.cli.main import app
+from rlxdeploy.cli.resume import going_on, terms
 from rlxdeploy.cli.tables import span, status_lines
 from rlxdeploy.errors import (
     HostError,
@@ -19,7 +22,7 @@ from rlxdeploy.errors import (
     Unreachable,
     UsageError,
 )
-from rlxdeploy.model.scope import ALL, Scope
+from rlxdeploy.model.scope import Scope
 
 SPANS = {
     0.4: "0s",
@@ -171,13 +174,59 @@ def test_every_error_of_ours_has_an_exit_code() -> None:
     assert exit_code_of(RlxDeployError("no")) == 1
 
 
+# What an apply can be given, in another order than its help has, and as it is told again.
+GIVEN = """apply --promote a --promote b --templates '$T' --adopt --skip-unreachable --max-fail 2
+    --timeout 90 --no-preflight -K --forks 4 -y --no-diff --json lab"""
+TOLD = """apply lab --templates '$T' --join-timeout 90 --adopt --skip-unreachable --max-fail 2
+    --promote a --promote b --forks 4 --yes --no-diff --no-preflight --ask-become-pass --json"""
 RESUMED = {
-    "everybody": (ALL, "rlxdeploy apply 'my lab.toml'"),
-    "some": (Scope(("gpu-*", "mac"), ("rank:0",)), "--limit 'gpu-*,mac' --exclude rank:0"),
+    "nothing but the inventory": ("apply 'my lab.toml'", "apply 'my lab.toml'"),
+    "the inventory as an option": ("stop -i lab", "stop lab"),
+    "one that begins with a dash": ("stop --yes -- -lab", "stop --yes -- -lab"),
+    "some hosts": (
+        "apply lab --limit 'gpu-*,mac' --limit a --exclude=rank:0",
+        "apply lab --limit 'gpu-*,mac' --limit a --exclude rank:0",
+    ),
+    "all that an apply can be given": (GIVEN, " ".join(TOLD.split())),
+    "a default that is given": ("apply lab --max-fail=0", "apply lab --max-fail 0"),
+    "half a second": ("restart lab --timeout 0.5", "restart lab --join-timeout 0.5"),
+    "a destroy": (
+        "destroy -K lab --adopt --exclude mac --max-fail 1",
+        "destroy lab --exclude mac --adopt --max-fail 1 --ask-become-pass",
+    ),
+    "a rollback": ("rollback -y -i 'my lab.toml'", "rollback -i 'my lab.toml' --yes"),
+    "a rollback to a release": (
+        "rollback 0a1b --forks 2 --timeout 5 -i lab",
+        "rollback 0a1b -i lab --join-timeout 5 --forks 2",
+    ),
 }
 
 
-@pytest.mark.parametrize(("scope", "end"), RESUMED.values(), ids=RESUMED.keys())
-def test_whoever_goes_on_does_so_for_nobody_else(scope: Scope, end: str) -> None:
-    """What is to be typed after an interrupt means the same hosts, and survives a shell."""
-    assert going_on("apply", Path("my lab.toml"), scope).endswith(end)
+def parsed(line: str) -> typer.Context:
+    """Return what the parser makes of the words of a command line after `rlxdeploy`."""
+    verb, *rest = shlex.split(line)
+    root: Any = typer.main.get_command(app)
+    context: typer.Context = root.get_command(None, verb).make_context(f"rlxdeploy {verb}", rest)
+    return context
+
+
+@pytest.mark.parametrize(("line", "wanted"), RESUMED.values(), ids=RESUMED.keys())
+def test_what_is_to_be_typed_after_an_interrupt_means_the_same(line: str, wanted: str) -> None:
+    """Every option is as it was given, and survives a shell: the parser makes the same of it."""
+    context = parsed(line)
+    path = context.params.get("inventory") or context.params["option"]
+    named = {"option": path} if line.startswith("rollback") else {"inventory": path, "option": None}
+    typed = going_on(context, **named)
+
+    assert typed == f"rlxdeploy {wanted}"
+    assert parsed(typed.removeprefix("rlxdeploy ")).params == context.params | named
+
+
+def test_what_has_been_settled_since_is_named() -> None:
+    """A rollback names its release: once hosts have gone back, the one before is another."""
+    context = parsed("rollback -i lab")
+    limited = parsed("apply lab --limit @failed -y")
+
+    assert going_on(context, release="0a1b") == "rlxdeploy rollback 0a1b -i lab"
+    typed = going_on(limited, **terms(Scope(("gpu-a", "mac"))))
+    assert typed == "rlxdeploy apply lab --limit gpu-a --limit mac --yes"

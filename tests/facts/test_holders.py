@@ -55,6 +55,10 @@ OTHERS = {
         'job|sweep\npath|/r/rlx/store/0a:/lib\nmark|{"job": "sweep", "inventory": "/lab/s.toml"}\n',
         "stop it with `rlxdeploy stop /lab/s.toml`, or write another port",
     ),
+    "its inventory has a blank in its name": (
+        'job|sweep\nmark|{"job": "sweep", "inventory": "/my lab/s.toml"}\n',
+        "stop it with `rlxdeploy stop '/my lab/s.toml'`, or write another port",
+    ),
     "its mark cannot be read": (
         'job|sweep\nmark|{"inven\n',
         "stop it with `rlxdeploy stop INVENTORY`, or write another port",
