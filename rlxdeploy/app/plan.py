@@ -62,6 +62,7 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
     from rlxdeploy.plan.make import make_plan  # noqa: PLC0415 - as said above
     from rlxdeploy.plan.preflight import needless  # noqa: PLC0415
     from rlxdeploy.render.environment import stand_ins  # noqa: PLC0415
+    from rlxdeploy.render.sources import sources_of  # noqa: PLC0415
 
     order = order_for(
         compiled.loaded,
@@ -74,7 +75,11 @@ def plan_job(request: Request, lab: Lab, say: Say, wish: Wish | None = None) -> 
     plan = make_plan(compiled.resolution, compiled.files, compiled.survey, order)
     notices = (*compiled.loaded.notices, *lab.told(), *plan.notices)
     whole = replace(
-        plan, notices=notices, asked=_asked(request, wish), secrets=stand_ins(compiled.inputs)
+        plan,
+        notices=notices,
+        asked=_asked(request, wish),
+        secrets=stand_ins(compiled.inputs),
+        sources=sources_of(compiled.inputs),
     )
     mine = _in_scope(whole, compiled, wish.scope)
     record = read_record(Path(compiled.loaded.path), compiled.loaded.job)

@@ -10,7 +10,8 @@ from rlxdeploy.edge.files import FileError, read_text, write_atomically
 from rlxdeploy.errors import InventoryError, Severity, Stale, Untrusted, UsageError
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.model.step import MarkDeployment
-from rlxdeploy.plan.codec import dump_plan, load_plan, moved
+from rlxdeploy.plan.codec import dump_plan, load_plan
+from rlxdeploy.plan.moved import moved
 
 # No TOML document begins with a brace, and every saved plan does.
 _BEGINNING = "{"

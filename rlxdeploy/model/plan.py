@@ -154,7 +154,8 @@ class Plan:
     *release* is the id every host shows afterwards, *plan* the RLX_PLAN, *deployment* the random
     id that marks the job as this inventory's.  *join* tells how a rank is known to be up: notify
     or exec.  *absent* names the nodes that *world* does not count, since they did not answer.
-    *secrets* has what stands for the value of each secret, by where it comes from.  *preflight*
+    *secrets* has what stands for the value of each secret, by where it comes from, and *sources*
+    for each key of the inventory and each file of the controller, by its name.  *preflight*
     tells that links between the ranks are tried before anything is changed.  *unasked* are hosts
     that did not answer and stay as they are, known from the last apply: no group is waited for.
     """
@@ -177,6 +178,7 @@ class Plan:
     drift: tuple[Drift, ...] = ()
     asked: Asked = field(default_factory=Asked)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
     preflight: bool = False
     unasked: tuple[str, ...] = ()
     format_version: int = FORMAT_VERSION

@@ -61,8 +61,8 @@ def edit_host(desk: Desk) -> None:
 
 
 MOVES = {
-    "the inventory": (edit_inventory, "release: "),
-    "a source file": (edit_source, "release: "),
+    "the inventory": (edit_inventory, "inventory.toml: job.env.COLOUR has changed since"),
+    "a source file": (edit_source, "note.txt has changed since the plan was saved"),
     "a source file that is gone": (remove_source, "note.txt: No such file"),
     "a file on a host": (edit_host, "note.txt has been changed; apply puts it back"),
 }

@@ -48,12 +48,15 @@ def forget_record(desk: Desk) -> None:
 def test_what_was_changed_by_hand_is_shown_and_put_back(desk: Desk, three: list[Host]) -> None:
     """Status and plan name it alike, apply mends it; a drop-in of a person's stays throughout.
 
+    A plan that was saved before is stale, and says of each what has become of it.
     With the record lost nothing else is lost: the plan stays empty, and destroy leaves nothing.
     """
     before = footprints(three)
     edited, disabled, robbed = three
     desk.run("apply", "--yes")
     assert told(desk.json("status")) == set()
+    plan = str(desk.folder / "plan.json")
+    desk.run("plan", "--out", plan)
     unit = edited.at(f"{UNITS}/rlx-drift@.service")
     wanted = unit.read_text()
     unit.write_text(wanted + "# by hand\n")
@@ -77,6 +80,11 @@ def test_what_was_changed_by_hand_is_shown_and_put_back(desk: Desk, three: list[
     assert (
         f"{drop_in.name} is not ours; it takes effect, and is left alone" in desk.run("plan").stdout
     )
+    stale = desk.fleet.controller(("rlxdeploy", "apply", plan, "--yes"))
+    assert stale.returncode == 6
+    begins = f"since then {edited.name}: {UNITS}/rlx-drift@.service"
+    assert f"{begins} has been changed; apply puts it back" in stale.stderr
+    assert f"{begins}.d/mine.conf is not ours; it takes effect" in stale.stderr
 
     desk.run("apply", "--yes")
     left = {(edited.name, one, "is not ours") for one in ("mine.conf", "50-CPUWeight.conf")}

@@ -8,8 +8,9 @@ import pytest
 from rlxdeploy.errors import InventoryError
 from rlxdeploy.model.plan import Plan
 from rlxdeploy.model.stray import How, Stray
-from rlxdeploy.plan.codec import dump_plan, load_plan, moved
+from rlxdeploy.plan.codec import dump_plan, load_plan
 from rlxdeploy.plan.make import make_plan
+from rlxdeploy.plan.moved import moved
 from rlxdeploy.plan.order import Order
 from rlxdeploy.plan.others import plan_destroy
 from tests.plan.world import JOB, ORDER, World, bare, settled, surveyed
@@ -150,3 +151,36 @@ def test_a_plan_knows_what_was_done_by_hand_to_files_that_it_replaces() -> None:
     assert moved(saved, seen) == (f"a: {unit} is not as it was when the plan was saved",)
     assert f"since then a: {unit} has been changed; apply puts it back" in moved(saved, noted)
     assert any(line.startswith("no longer so: a:") for line in moved(noted, saved))
+
+
+SOURCES: dict[str, tuple[dict[str, str], dict[str, str], tuple[str, ...]]] = {
+    "a key that has changed": ({"k": "1", "l": "1"}, {"k": "2", "l": "1"}, ("k has changed",)),
+    "one more and one less": ({"k": "1"}, {"l": "1"}, ("k is gone", "l is new")),
+    "a plan that was saved before plans told them": ({}, {"k": "1"}, ()),
+}
+
+
+@pytest.mark.parametrize(("was", "now", "told"), SOURCES.values(), ids=SOURCES.keys())
+def test_what_has_changed_on_the_controller_is_named_first(
+    was: dict[str, str], now: dict[str, str], told: tuple[str, ...]
+) -> None:
+    """Only where the hosts are meant otherwise: what changes nothing on them is no difference."""
+    world = World(launch="systemd")
+    saved, fresh = (replace(first(world), sources=one) for one in (was, now))
+    newer = replace(world, notes={0: "new"})
+    other = make_plan(newer.resolution, newer.render, bare(newer), ORDER)
+
+    assert moved(saved, fresh) == ()
+    lines = moved(saved, replace(other, sources=now))
+    assert lines[: len(told)] == tuple(f"{one} since the plan was saved" for one in told)
+    assert lines[len(told)].startswith("release: ")
+
+
+def test_of_many_changed_keys_the_first_are_named() -> None:
+    """An inventory that was written anew tells how many more there are."""
+    saved = replace(first(World()), sources={f"k{n:02}": "1" for n in range(20)})
+    fresh = replace(saved, release="other", sources={f"k{n:02}": "2" for n in range(20)})
+
+    lines = moved(saved, fresh)
+
+    assert lines[11:13] == ("k11 has changed since the plan was saved", "and 8 more keys or files")
