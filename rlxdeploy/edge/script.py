@@ -1,21 +1,20 @@
 """One host's part of a Plan as one shell script and the payload that follows it on stdin.
 
-The functions the script calls are in `deeds/`; here the data of the steps become calls.  The
-payload is the contents one after the other, each once: the script takes it whole into a file and
-cuts the pieces out, so that no reader ahead of time can swallow the line that says GO.
+The functions the script calls are in `deeds/`; here the data of the steps become calls.  What the
+payload looks like, and how little of a host's time it takes, is `contents`.
 """
 
-import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import assert_never
 
+from rlxdeploy.edge.contents import SEPARATOR, Payload
+from rlxdeploy.edge.staging import begun, finished
 from rlxdeploy.facts.privilege import as_root_or
 from rlxdeploy.model.files import HostFiles
-from rlxdeploy.model.host import Tree
-from rlxdeploy.model.note import Note, note
 from rlxdeploy.model.plan import HostPlan, Site
 from rlxdeploy.model.step import (
     InstallFile,
@@ -38,10 +37,6 @@ _DEEDS = Path(__file__).with_name("deeds")
 _PARTS = ("say", "process", "lock", "folder", "stage", "ranks", "sweep", "go", "back", "timer")
 
 _TIMER = "the revert timer"
-
-# Where a content begins at a multiple of its own size, a host cuts it out with one process, not
-# three; so much of nothing may go over the wire for that.
-_WIDEST_GAP = 32 << 10
 
 # One argument of a command may be 128 KiB on Linux, and sudo takes the script as one.
 _LONGEST_SCRIPT = 120_000
@@ -81,18 +76,16 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
 
     Raises KeyError where a content is missing: the plan was made from other files.
     """
-    payload = _Payload(files)
-    _lay_stored(part, payload)
-    stage = [*_stage(part, payload), *_way_back(part, payload)]
-    steps = enumerate((*part.go, *part.confirm), start=1)
-    calls = [f"step {number} {_call(part, step)}" for number, step in steps]
+    payload = Payload(files, terms.marker)
+    stage = [*_stage(part, payload)]
+    calls, whole = _steps(part), payload.whole
     deeds = "\n".join(
         [
             *_deeds(part, terms),
             f"guard_for {terms.stage_s}",
             "lock",
             *_as_seen(part),
-            f"take {len(payload.data)}",
+            *([_words("take", *payload.sizes, SEPARATOR.decode())] if whole else []),
             *stage,
             *_confirmed(calls[len(part.go) :]),
             "await_go",
@@ -104,7 +97,7 @@ def compose(part: HostPlan, files: HostFiles | None, terms: Terms) -> Script:
             "",
         ]
     )
-    return Script(_privileged(part, deeds, terms), bytes(payload.data), part.go, part.confirm)
+    return Script(_privileged(part, deeds, terms), whole, part.go, part.confirm)
 
 
 def _as_seen(part: HostPlan) -> Iterator[str]:
@@ -118,19 +111,43 @@ def compose_again(part: HostPlan, lost: str, terms: Terms) -> str:
 
     It tells what that session's steps came to, and holds for a word as that one did.
     """
-    steps = enumerate((*part.go, *part.confirm), start=1)
-    calls = [f"step {number} {_call(part, step)}" for number, step in steps]
     deeds = "\n".join(
         [
             *_deeds(part, terms),
-            (_DEEDS / "again.sh").read_text(encoding="utf-8"),
-            *_confirmed(calls[len(part.go) :]),
+            _deed("again"),
+            *_confirmed(_steps(part)[len(part.go) :]),
             _words("take_up", lost, _TIMER),
             "hold_for_a_word",
             "",
         ]
     )
     return _privileged(part, deeds, terms)
+
+
+def _steps(part: HostPlan) -> list[str]:
+    """Return the calls after GO and then those after CONFIRM, numbered."""
+    calls = [*_calls(part, part.go), *_calls(part, part.confirm)]
+    return [f"step {number} {call}" for number, call in enumerate(calls, start=1)]
+
+
+def _calls(part: HostPlan, steps: Sequence[Step]) -> Iterator[str]:
+    """Yield a call for each of *steps*; the last one that puts a name in place settles them all."""
+    named = {number: folder for number, step in enumerate(steps) if (folder := _named(part, step))}
+    for number, step in enumerate(steps):
+        call = _call(part, step)
+        last = named and number == max(named)
+        yield f"{_words('durably', *dict.fromkeys(named.values()), '--')} {call}" if last else call
+
+
+def _named(part: HostPlan, step: Step) -> str:
+    """Return the folder in which *step* puts a name in place, "" for none."""
+    match step:
+        case SwitchRelease() | MarkDeployment():
+            return part.tree.home
+        case InstallFile():
+            return step.path.rpartition("/")[0] or "/"
+        case _:
+            return ""
 
 
 def _confirmed(calls: list[str]) -> tuple[str, ...]:
@@ -146,55 +163,24 @@ def compose_unlock(site: Site, terms: Terms) -> str:
 
 def _deeds(part: HostPlan, terms: Terms) -> Iterator[str]:
     yield from _settings(part, terms)
-    yield from ((_DEEDS / f"{name}.sh").read_text(encoding="utf-8") for name in _PARTS)
+    yield from map(_deed, _PARTS)
 
 
-def _way_back(part: HostPlan, payload: "_Payload") -> Iterator[str]:
-    """Yield the call that keeps what stands, with the script that the revert timer runs."""
+@cache
+def _deed(name: str) -> str:
+    return (_DEEDS / f"{name}.sh").read_text(encoding="utf-8")
+
+
+def _way_back(part: HostPlan, payload: Payload) -> Iterator[str]:
+    """Yield the call that keeps what stands, and lay the script that the revert timer runs."""
     if part.back is None:
         return
     lonely = Terms("-", _TIMER, 0, 0)
     script = "\n".join([*_deeds(part, lonely), "fire", ""])
     ranks = [str(rank) for rank in part.back.again]
     files = [step.path for step in part.go if isinstance(step, InstallFile)]
-    place = payload.add(script.encode())
-    yield f"way_back {place} {_words('boot' if part.back.boot else '', *ranks, '--', *files)}"
-
-
-class _Payload:
-    """Contents by digest in the order in which they are first asked for."""
-
-    def __init__(self, files: HostFiles | None) -> None:
-        every = (*files.released, *files.installed, *files.stored) if files else ()
-        self._contents = {file.digest: file.content for file in every}
-        self._key = files.key if files else None
-        self._files = files
-        self._places: dict[str, str] = {}
-        self.data = bytearray()
-
-    def place(self, digest: str) -> str:
-        """Return `offset bytes` of a content."""
-        if digest not in self._places:
-            self._places[digest] = self.add(self._contents[digest])
-        return self._places[digest]
-
-    def key(self) -> str:
-        """Return `offset bytes` of the job's key."""
-        if self._key is None:
-            raise KeyError("the job's key")
-        return self.add(self._key.content)
-
-    def note(self, tree: Tree) -> Note:
-        """Return what the mark of an apply says of the files that it leaves."""
-        return note(self._files, tree) if self._files else {}
-
-    def add(self, content: bytes) -> str:
-        if content:
-            gap = -len(self.data) % len(content)
-            self.data += bytes(gap if gap <= _WIDEST_GAP else 0)
-        place = f"{len(self.data)} {len(content)}"
-        self.data += content
-        return place
+    yield _words("way_back", "boot" if part.back.boot else "", *ranks, "--", *files)
+    payload.lay(f"{part.tree.home}/.revert.tmp/back.sh", 0o600, "", script.encode())
 
 
 def _settings(part: HostPlan, terms: Terms) -> Iterator[str]:
@@ -215,41 +201,11 @@ def _settings(part: HostPlan, terms: Terms) -> Iterator[str]:
     yield from (f"{name}={shlex.quote(value)}" for name, value in values.items())
 
 
-def _lay_stored(part: HostPlan, payload: _Payload) -> None:
-    """Put the largest contents first, before which any gap would be wide."""
-    for step in part.stage:
-        if isinstance(step, StoreFile):
-            payload.place(step.digest)
-
-
-def _stage(part: HostPlan, payload: _Payload) -> Iterator[str]:
-    """Yield what happens before GO: releases first, for the store is swept by what they name."""
-    releases = [step for step in part.stage if isinstance(step, StageRelease)]
-    for release in releases:
-        yield _words("begin", release.release)
-        for file in release.files:
-            mode = f"{file.mode:o}"
-            yield f"{_words('put', release.release, file.path, mode)} {payload.place(file.digest)}"
-        yield _words("finish", release.release)
-    for step in part.stage:
-        if isinstance(step, StoreFile):
-            yield f"store {step.digest} {payload.place(step.digest)}"
-    yield from _prepare(part, payload)
-
-
-def _prepare(part: HostPlan, payload: _Payload) -> Iterator[str]:
-    for step in part.go:
-        match step:
-            case InstallFile():
-                words = _words("prepare", step.path, f"{step.mode:o}", step.owner)
-                yield f"{words} {payload.place(step.digest) if step.digest else payload.key()}"
-            case MarkDeployment():
-                mark = {**step.fields, "files": payload.note(part.tree)}
-                place = payload.add((json.dumps(mark) + "\n").encode())
-                yield f"{_words('prepare', part.tree.deployment, '600', '')} {place}"
-            case StartRanks() if part.launch == Launch.PROCESS:
-                yield _words("need_folder", part.tree.run_home)
-                yield _words("need_folder", part.tree.logs)
+def _stage(part: HostPlan, payload: Payload) -> Iterator[str]:
+    """Yield what happens before GO."""
+    yield from begun(part, payload)
+    yield from _way_back(part, payload)
+    yield from finished(part, payload)
 
 
 def _call(part: HostPlan, step: Step) -> str:  # noqa: C901, PLR0911 - one case for each step

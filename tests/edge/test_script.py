@@ -212,7 +212,7 @@ def test_units_are_driven_by_their_own_verbs(tmp_path: Path, launch: str) -> Non
 
     assert calls == [
         "step 1 stop_units disable 0",
-        "step 2 switch r1",
+        f"step 2 durably {lab.home} -- switch r1",
         f"step 3 remove {path}",
         "step 4 reload_held",
         "step 5 start_units boot 0 1",

@@ -7,7 +7,9 @@
 
 back=$home/.revert
 
-standing() { release=$(readlink "$home/current" 2>/dev/null) && printf '%s\n' "${release##*/}"; }
+standing() {
+  [ -L "$home/current" ] && release=$(readlink "$home/current") && printf '%s\n' "${release##*/}"
+}
 
 as_seen() { # release: the plan is made from that, and somebody may have been faster
   now=$(standing)
@@ -29,14 +31,17 @@ keep_state() { # boot, ranks to start again... -- files that may be somebody els
   mkdir "$back.tmp" "$back.tmp/files" || return
   boot=$1; shift; ranks=
   while [ "$1" != -- ]; do ranks="$ranks $1"; shift; done; shift
-  ours_outside | while IFS= read -r file; do keep_file "$back.tmp" "$file" || exit; done || return
-  for file; do keep_file "$back.tmp" "$file" || return; done
+  [ ! -f "$home/.installed" ] || while IFS= read -r file; do
+    keep_file "$back.tmp" "$file" || return
+  done <"$home/.installed"
+  for file in "$home/key" "$home/deployment.json" "$@"; do
+    keep_file "$back.tmp" "$file" || return
+  done
   same_list "$home/.installed" "$back.tmp/installed" || return
   printf 'release=%s\nboot=%s\nranks=%s\n' "$(standing)" "$boot" "${ranks# }" >"$back.tmp/state"
 }
 
-way_back() { # offset bytes boot ranks... -- files...
-  offset=$1 bytes=$2; shift 2
+way_back() { # boot ranks... -- files...
   if [ -f "$back/state" ]; then
     try "make $back.tmp" mkdir "$back.tmp"
     while [ "$1" != -- ]; do shift; done; shift
@@ -50,12 +55,11 @@ way_back() { # offset bytes boot ranks... -- files...
     while [ "$1" != -- ]; do shift; done; shift
     coming=$back.tmp/coming
   fi
-  for file in "$home/deployment.json" "$@"; do
-    printf '%s\n' "$file" >>"$coming" || die "write $coming:$(room)"
-  done
-  try "write $back.tmp/back.sh" write "$back.tmp/back.sh" 600 "" "$offset" "$bytes"
-  unsettled="$unsettled$(find "$back.tmp")
+  printf '%s\n' "$home/deployment.json" "$@" >>"$coming" || die "write $coming:$(room)"
+  for file in "$back.tmp" "$coming" "$back.tmp"/* "$back.tmp"/files/*; do
+    [ ! -e "$file" ] || unsettled="$unsettled$file
 "
+  done
 }
 
 put_back() { # copy path
@@ -76,7 +80,8 @@ put_all_back() { # folder: the files outside are as they were when it was made
 }
 
 same_list() { # from to: which files are ours, for some that were kept are somebody else's
-  if [ -f "$1" ]; then cp -p "$1" "$2.tmp" && mv -f "$2.tmp" "$2"; else rm -f "$2"; fi
+  if [ -f "$1" ]; then cp -p "$1" "$2.tmp" && mv -f "$2.tmp" "$2"
+  elif [ -e "$2" ]; then rm -f "$2"; fi
 }
 
 every_rank() { # whatever instance of the job there is
@@ -110,7 +115,7 @@ go_back() { # a second call, after a power cut say, ends where the first would h
   # After a power cut some may still lie beside the place they were for.
   [ ! -f "$back/coming" ] || while IFS= read -r file; do rm -f "$file.rlx-new"; done <"$back/coming"
   put_all_back "$back" || return
-  if [ -n "$release" ]; then point_current "$release" || return; fi
+  if [ -n "$release" ]; then durably "$home" -- point_current "$release" || return; fi
   [ "$launch" = process ] || reload || return
   if [ -n "$release" ]; then
     start_kept "$back/state" "$release" || return

@@ -5,8 +5,7 @@ make_folder() { # path: with its parents; what is new is noted, to be removed by
   up=${1%/*}
   make_folder "${up:-/}" || return
   # Another apply may make it at the same moment; then that one has it noted.
-  mkdir "$1" || { [ -d "$1" ]; return; }
-  [ "$launch" != systemd ] || chmod 755 "$1"
+  mkdir -m "$shared" "$1" || { [ -d "$1" ]; return; }
   # Until the list's own folder is there, its parents wait for it.
   waiting="$waiting$1
 "

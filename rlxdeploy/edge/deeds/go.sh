@@ -21,31 +21,48 @@ switch() { # release
   point_current "$1"
 }
 
+durably() { # folders... -- command...: after which these folders outlive a power cut
+  unsettled=
+  while [ "$1" != -- ]; do
+    unsettled="$unsettled$1
+"
+    shift
+  done
+  shift
+  "$@" && sync_unsettled
+}
+
 point_current() { # release
   staged=$home/releases/$1
   [ -d "$staged" ] || { echo "$staged is not there" >&2; return 1; }
-  touch "$staged"
+  [ "$staged" = "$fresh" ] || touch "$staged"
+  if [ ! -e "$home/current" ] && [ ! -L "$home/current" ]; then
+    ln -s "releases/$1" "$home/current"
+    return
+  fi
   ln -sfn "releases/$1" "$home/current.tmp" || return
   # A plain mv would follow the link that stands there: GNU and busybox say -T, BSD says -h.
   mv -fT "$home/current.tmp" "$home/current" 2>/dev/null ||
     mv -fh "$home/current.tmp" "$home/current" 2>/dev/null ||
-    { rm -f "$home/current" && mv "$home/current.tmp" "$home/current"; } || return
-  durable "$home"
+    { rm -f "$home/current" && mv "$home/current.tmp" "$home/current"; }
 }
 
 restore() { # release: all that it had when another took its place
   [ -d "$home/releases/$1/.outside" ] || { echo "nothing is kept of release $1" >&2; return 1; }
-  put_all_back "$home/releases/$1/.outside" && point_current "$1"
+  put_all_back "$home/releases/$1/.outside" && durably "$home" -- point_current "$1"
 }
 
 put_in_place() { # path
-  mv -f "$1.rlx-new" "$1" && relabel "$1" && durable "${1%/*}" || return
+  mv -f "$1.rlx-new" "$1" && relabel "$1" || return
   case $1 in "$home"/*) return 0 ;; esac
   note_installed "$1"
 }
 
 note_installed() { # path: what lies elsewhere is remembered, to be removed by a destroy
-  grep -qxF -- "$1" "$home/.installed" 2>/dev/null || printf '%s\n' "$1" >>"$home/.installed"
+  [ ! -f "$home/.installed" ] || while IFS= read -r one; do
+    [ "$one" != "$1" ] || return 0
+  done <"$home/.installed"
+  printf '%s\n' "$1" >>"$home/.installed"
 }
 
 remove() { # path

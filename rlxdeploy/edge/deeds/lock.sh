@@ -35,7 +35,7 @@ drop_stale() { # path: by a name of our own, so that a fresh lock in its place s
 
 lock() {
   need_folder "$home"
-  noted=$(wc -l 2>/dev/null <"$data/.made") || noted=0
+  [ ! -f "$data/.made" ] || while IFS= read -r _; do noted=$((noted + 1)); done <"$data/.made"
   complaint=$(lock_file "$home/lock" 2>&1); taken=$?
   # Another apply that undoes itself may have taken the empty folder away in between.
   if [ "$taken" = 2 ] && [ ! -d "$home" ]; then
@@ -50,7 +50,9 @@ lock() {
   fi
   [ "$taken" = 0 ] || die "lock $home: $complaint$(room)"
   locked=1
-  rm -rf "$home/payload.tmp" "$home"/releases/*.tmp "$back.tmp"
+  for left in "$home/payload.tmp" "$home"/releases/*.tmp "$back.tmp"; do
+    [ ! -e "$left" ] || rm -rf "$left"
+  done
 }
 
 unlock() { rm -f "$home/lock"; locked=; }

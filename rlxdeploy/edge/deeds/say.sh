@@ -9,7 +9,7 @@
 umask 077
 LC_ALL=C; export LC_ALL
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH
-locked=; mark=; reader=; guard=; fresh=; prepared=; unsettled=; noted=0; at=stage
+locked=; mark=; reader=; guard=; fresh=; prepared=; texts=; laid=; unsettled=; noted=0; at=stage
 # The mode of folders through which a job's user has to get where the system's manager starts it.
 shared=700; [ "$launch" != systemd ] || shared=755
 
@@ -34,6 +34,7 @@ room() { # a full disk is the likeliest reason, and the least clear one
 
 leave() { # exit status
   trap '' HUP INT TERM PIPE
+  set +fC; unset IFS
   [ -z "$reader" ] || kill "$reader" 2>/dev/null
   quiet_guard
   [ "$at" != stage ] || undo

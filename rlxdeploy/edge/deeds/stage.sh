@@ -1,14 +1,20 @@
 # Before GO: contents brought to where a rename or a switch is enough.
 
-take() { # bytes: the payload, all of it before anything is made of it
+# The payload ends with all texts, a separator behind each and the marker before them: whoever has
+# read that has got all of it.  Texts are written by the shell itself, without a process for each.
+take() { # bytes, bytes of texts, separator: the payload, all of it before anything is made of it
+  separator=$3
   exec 3<&0
   head -c "$1" <&3 >"$home/payload.tmp" &
   reader=$!
   wait "$reader" || { reader=; die "write $home/payload.tmp:$(room)"; }
   reader=
   exec 3<&-
-  got=$(wc -c <"$home/payload.tmp")
-  [ "$got" -eq "$1" ] || die "the connection ended after $got of $1 bytes"
+  texts=$(tail -c "$2" "$home/payload.tmp"; echo _)
+  case $texts in "$m$separator"*) ;; *)
+    die "the connection ended after $(($(wc -c <"$home/payload.tmp"))) of $1 bytes" ;;
+  esac
+  texts=${texts%_}; texts=${texts#"$m$separator"}
 }
 
 # A piece that begins at a multiple of its size is one block to dd, which also says whether it got
@@ -41,20 +47,34 @@ durable() { [ -z "$can_sync" ] || sync "$@"; } # paths
 
 settle() { # what was written since the last time outlives a power cut; a process for all of it
   [ -n "$unsettled" ] || return 0
-  list=$unsettled; unsettled=
+  try "write ${unsettled%%
+*}" sync_unsettled
+  unsettled=
+}
+
+sync_unsettled() {
   IFS='
 '
   set -f
   # shellcheck disable=SC2086
-  set -- $list
+  set -- $unsettled
   set +f; unset IFS
-  try "write $1" durable "$@"
+  durable "$@"
 }
 
-begin() { # release
-  need_folder "$home/releases"
+begin() { # release folders...: in it, each behind the one that it is in
+  staging=$home/releases/$1.tmp; shift
   [ ! -e "$home/current" ] || [ -L "$home/current" ] || die "$home/current is no link of ours"
-  try "make $home/releases/$1.tmp" mkdir -m "$shared" "$home/releases/$1.tmp"
+  for one; do shift; set -- "$@" "$staging/$one"; done
+  set -- "$staging" "$@"
+  [ -d "$home/releases" ] || set -- "$home/releases" "$@"
+  try "make $staging" new_folders "$@"
+}
+
+# Called by `try`, as `write` is.
+new_folders() {
+  [ "$launch" != systemd ] || umask 022
+  exec mkdir "$@"
 }
 
 below() { # folder in a release: under the system's manager the job's user has to get through
@@ -62,15 +82,56 @@ below() { # folder in a release: under the system's manager the job's user has t
   mkdir -p "$1"
 }
 
-put() { # release path mode offset bytes
-  target=$home/releases/$1.tmp/$2
-  [ -d "${target%/*}" ] || try "make the folder of $2" below "${target%/*}"
-  try "write $target" write "$target" "$3" "" "$4" "$5"
-  unsettled="$unsettled$target
+list_released() { # paths...: what lies in a release besides is the job's
+  printf '%s\n' "$@" >"$staging/.released" || die "write $staging/.released:$(room)"
+}
+
+lay() { # mode owner paths...: new and empty, so that owner and mode stand before there is a content
+  as=$1 whose=$2; shift 2
+  for one; do
+    shift
+    case $one in /*) ;; *) one=$staging/$one ;; esac
+    set -- "$@" "$one"
+    [ ! -e "$one" ] && [ ! -L "$one" ] || try "write ${one%.rlx-new}" rm -f "$one"
+    set -C
+    { true >"$one"; } 2>/dev/null || try "write ${one%.rlx-new}" new_file "$one"
+    set +C
+    laid="$laid$one
 "
-  # What lies in a release besides is the job's; our own two folders are known.
-  case $2 in env/* | process/*) return 0 ;; esac
-  printf '%s\n' "$2" >>"$home/releases/$1.tmp/.released" || die "write $target:$(room)"
+  done
+  case $launch:$whose in
+  *: | systemd:root) ;;
+  *) try "write ${1%.rlx-new}" chown "$whose" "$@" ;;
+  esac
+  try "write ${1%.rlx-new}" chmod "$as" "$@"
+}
+
+# What fails in our own shell, whose complaints nobody catches, is tried once more for its reason.
+new_file() { set -C; exec 4>"$1"; }
+
+spill() { printf %s "$2" >"$1"; }
+
+fill() { # every text into what was laid for it
+  set -f
+  IFS=$separator
+  # shellcheck disable=SC2086
+  set -- $texts
+  IFS='
+'
+  for one in $laid; do
+    spill "$one" "$1" 2>/dev/null || try "write ${one%.rlx-new}" spill "$one" "$1"
+    shift
+  done
+  set +f; unset IFS
+  unsettled=$unsettled$laid; laid=; texts=
+}
+
+put() { # path mode owner offset bytes: one that is no text, or lies where others may write
+  one=$1; shift
+  case $one in /*) ;; *) one=$staging/$one ;; esac
+  unsettled="$unsettled$one
+"
+  try "write ${one%.rlx-new}" write "$one" "$@"
 }
 
 alike() { # folder, folder: has the first all of the second; the job may have written there too
@@ -99,8 +160,10 @@ mend() { # folder, folder: the first gets all that the second has; what the job 
 
 mode() { ls -ld "$1" 2>/dev/null | cut -c 1-10; }
 
+can_label() { command -v restorecon >/dev/null 2>&1; }
+
 relabel() { # path: under SELinux a renamed file keeps the label of its first name
-  ! command -v restorecon >/dev/null 2>&1 || restorecon -RF "$1"
+  ! can_label || restorecon -RF "$1"
 }
 
 finish() { # release: in place, unless one with the same name is: that may be running
@@ -109,7 +172,7 @@ finish() { # release: in place, unless one with the same name is: that may be ru
   if [ ! -e "$staged" ]; then
     try "put $staged in place" mv "$staged.tmp" "$staged"
     fresh=$staged
-    try "label $staged" relabel "$staged"
+    ! can_label || try "label $staged" relabel "$staged"
     unsettled="$unsettled$home/releases
 "
   elif alike "$staged" "$staged.tmp"; then
@@ -118,14 +181,21 @@ finish() { # release: in place, unless one with the same name is: that may be ru
 }
 
 store() { # digest offset bytes
+  # A release that names the file is in place.  So whoever sweeps from now on leaves the file alone,
+  # and where nobody is just sweeping it need not be held.
+  [ -e "$data/store/.lock" ] || ! is_stored "$@" || return 0
   need_folder "$data/store"
   hold_store || die "lock $data/store: held by $(value by "$data/store/.lock")$(room)"
-  if [ ! -f "$data/store/$1" ] || ! pour "$2" "$3" 4>&1 | cmp -s - "$data/store/$1"; then
+  if ! is_stored "$@"; then
     try "write $data/store/$1" write "$data/store/$1.$$" 644 "" "$2" "$3"
     try "write $data/store/$1" durable "$data/store/$1.$$"
     try "write $data/store/$1" mv -f "$data/store/$1.$$" "$data/store/$1"
   fi
   release_store
+}
+
+is_stored() { # digest offset bytes
+  [ -f "$data/store/$1" ] && pour "$2" "$3" 4>&1 | cmp -s - "$data/store/$1"
 }
 
 hold_store() { # jobs share the store: nobody sweeps while somebody counts on a file
@@ -139,15 +209,14 @@ hold_store() { # jobs share the store: nobody sweeps while somebody counts on a 
 
 release_store() { rm -f "$data/store/.lock"; }
 
-prepare() { # path mode owner offset bytes: beside its place, so that after GO a rename is enough
-  [ ! -L "$1" ] || die "$1 is a symbolic link; remove it or name its target"
-  [ ! -d "$1" ] || die "$1 is a folder"
-  need_folder "${1%/*}"
-  prepared="$prepared$1.rlx-new
+prepare() { # paths...: what is put beside its place, so that after GO a rename is enough
+  for one; do
+    [ ! -L "$one" ] || die "$one is a symbolic link; remove it or name its target"
+    [ ! -d "$one" ] || die "$one is a folder"
+    need_folder "${one%/*}"
+    prepared="$prepared$one.rlx-new
 "
-  unsettled="$unsettled$1.rlx-new
-"
-  try "write $1" write "$1.rlx-new" "$2" "$3" "$4" "$5"
+  done
 }
 
 undo() {
@@ -164,7 +233,7 @@ undo() {
 
 await_go() {
   settle
-  rm -f "$home/payload.tmp"
+  [ ! -e "$home/payload.tmp" ] || rm -f "$home/payload.tmp"
   say staged
   IFS= read -r word || { word=; true; }
   [ "$word" = GO ] || { say undone "no GO"; leave 1; }

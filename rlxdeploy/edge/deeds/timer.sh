@@ -15,7 +15,7 @@ arm() { # seconds
     try "arm" mv -f "$back.tmp/back.sh" "$back/back.sh"
     rm -rf "$back.tmp"; armed=again
   else
-    rm -rf "$back"
+    [ ! -e "$back" ] || rm -rf "$back"
     try "arm" mv "$back.tmp" "$back"; armed=new
   fi
   name_armer
@@ -23,7 +23,6 @@ arm() { # seconds
   [ "$launch" != process ] || for rank in $new_ranks; do joined_once "$rank"; done >"$back/joined"
   : >"$back/progress"
   complaint=$(start_timer "$1" 2>&1) || die "start the revert timer: $complaint$(room)"
-  durable "$back" "$home"
   armed=
 }
 
@@ -43,23 +42,29 @@ start_timer() { # seconds
     apart /bin/sh -c 'sleep "$2"; exec /bin/sh "$1/back.sh"' sh "$back" "$1" \
       </dev/null >/dev/null 2>&1 3>&- 4>&- &
     printf 'pid=%s\nstart=%s\n' $! "$(started $!)" >"$back/timer"
+    durable "$back" "$home"
     return
   fi
   wants=$units/timers.target.wants
   [ -d "$wants" ] || folder "$wants" || return
+  umask 022
   printf '%s\n' "[Unit]" "Description=rlx job $job: go back unless all ranks are up" \
     "[Service]" "Type=oneshot" "ExecStart=/bin/sh \"$(systemd_word "$back/back.sh")\"" \
     "Restart=on-failure" "RestartSec=15" "TimeoutStartSec=infinity" >"$units/$timer.service" || return
   printf '%s\n' "[Unit]" "Description=rlx job $job: when to go back" \
     "[Timer]" "OnActiveSec=$1" "AccuracySec=1s" \
     "[Install]" "WantedBy=timers.target" >"$units/$timer.timer" || return
-  chmod 644 "$units/$timer.service" "$units/$timer.timer" || return
   ln -sf "$units/$timer.timer" "$wants/$timer.timer" || return
-  durable "$units/$timer.service" "$units/$timer.timer" "$wants" "$units"
+  durable "$units/$timer.service" "$units/$timer.timer" "$wants" "$units" "$back" "$home"
   reload_held && manager start "$timer.timer"
 }
 
-systemd_word() { printf %s "$1" | sed 's/[\\"]/\\&/g; s/%/%%/g; s/\$/$$/g'; }
+systemd_word() {
+  case $1 in
+  *[\\\"%\$]*) printf %s "$1" | sed 's/[\\"]/\\&/g; s/%/%%/g; s/\$/$$/g' ;;
+  *) printf %s "$1" ;;
+  esac
+}
 
 apart() { # in a session of its own
   if command -v setsid >/dev/null 2>&1; then exec setsid "$@"; fi
