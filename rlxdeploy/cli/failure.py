@@ -8,6 +8,7 @@ from enum import Enum
 from shutil import get_terminal_size
 from typing import Any
 
+from rlxdeploy.cli.document import write_document
 from rlxdeploy.cli.fold import folded
 from rlxdeploy.errors import (
     Finding,
@@ -142,10 +143,11 @@ def failure_document(error: BaseException) -> dict[str, object]:
 
 
 def _write_document(error: dict[str, object], form: Form) -> None:
-    if form is not Form.WORDS:
-        document = {"format_version": FORMAT_VERSION, "error": error}
-        indent = 2 if form is Form.DOCUMENT else None
-        sys.stdout.write(json.dumps(document, indent=indent) + "\n")
+    document = {"format_version": FORMAT_VERSION, "error": error}
+    if form is Form.LINES:
+        sys.stdout.write(json.dumps(document) + "\n")
+    elif form is Form.DOCUMENT:
+        write_document(json.dumps(document, indent=2) + "\n")
 
 
 def _no_output(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from rlxdeploy.app.run import Run
+from rlxdeploy.cli.document import SIGNALS
 from rlxdeploy.cli.failure import Form, Interrupted, Terminated, report_failure
 from rlxdeploy.cli.screen import Screen
 from rlxdeploy.cli.states import show_states
@@ -48,6 +49,9 @@ class Watch:
         self.screen.tell(f"to go on: {self.resume}", failed=True)
 
     def _stop_at_once(self, number: int) -> None:
+        # Once more has nothing to add, and would say all of this again.
+        for one in SIGNALS:
+            signal.signal(one, signal.SIG_IGN)
         how = "terminated" if number == signal.SIGTERM else "interrupted"
         # Whatever stands in the way of the last words, the process has to end.
         try:
@@ -67,7 +71,7 @@ class Watch:
 def in_good_order(screen: Screen, resume: str) -> Iterator[Watch]:
     """Take signals as `Watch` says while the body runs."""
     watch = Watch(screen, resume)
-    before = {one: signal.signal(one, watch.hear) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {one: signal.signal(one, watch.hear) for one in SIGNALS}
     try:
         yield watch
     except (KeyboardInterrupt, Terminated) as error:

@@ -21,6 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from rlxdeploy import __version__
+from rlxdeploy.cli.document import SIGNALS, expect_document
 from rlxdeploy.cli.failure import (
     Interrupted,
     Terminated,
@@ -62,7 +63,6 @@ USAGE_EXIT = 64
 # Python looks for garbage at every 700th new object: a tenth of the time that it takes to load
 # modules, which make none.
 _FEW_COLLECTIONS = 50_000
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _Handler = Callable[[int, FrameType | None], None] | signal.Handlers
 
 
@@ -156,6 +156,7 @@ def main() -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code; nothing but a bug of ours escapes."""
     form = wanted_form(arguments)
+    expect_document()
     try:
         line = with_color_first(arguments)
         code: int = app(args=line, standalone_mode=False, prog_name="rlxdeploy") or 0
@@ -193,7 +194,7 @@ def with_color_first(arguments: list[str]) -> list[str]:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Have the last words whole, however often somebody presses Ctrl-C."""
-    before = {one: signal.signal(one, signal.SIG_IGN) for one in _SIGNALS}
+    before = {one: signal.signal(one, signal.SIG_IGN) for one in SIGNALS}
     try:
         yield
     finally:
@@ -202,7 +203,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _handle_both(handler: _Handler) -> None:
-    for one in _SIGNALS:
+    for one in SIGNALS:
         signal.signal(one, handler)
 
 

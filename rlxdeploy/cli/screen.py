@@ -17,6 +17,7 @@ from rich.status import Status
 from rich.text import Text
 
 from rlxdeploy.app.say import Doing, Say
+from rlxdeploy.cli.document import write_document
 from rlxdeploy.cli.fold import folded
 
 FORMAT_VERSION = 1
@@ -85,8 +86,7 @@ class Screen:
 
     def document(self, content: Mapping[str, object]) -> None:
         """Print the one JSON document of a command."""
-        text = json.dumps({"format_version": FORMAT_VERSION, **content}, indent=2)
-        self.results.out(text, highlight=False)
+        write_document(json.dumps({"format_version": FORMAT_VERSION, **content}, indent=2) + "\n")
 
     def line(self, content: Mapping[str, object]) -> None:
         """Print one line of NDJSON."""

@@ -121,3 +121,34 @@ def test_a_signal_at_the_prompt_changes_nothing(
 
     assert process.wait(PATIENCE_S) == 128 + number, os.read(terminal[0], 4096)
     assert not (desk.data / "rlx").exists()
+
+
+def writing(desk: Desk) -> subprocess.Popen[str]:
+    """Return a command that writes a document longer than its pipe takes in."""
+    desk.write("[job]\n" + "".join(f"unknown_key_{n} = 1\n" for n in range(1000)))
+    return desk.start("validate", "--json")
+
+
+def test_a_document_that_has_begun_is_the_only_one(desk: Desk) -> None:
+    """A signal waits until it is whole, and writes no second one behind it."""
+    process = writing(desk)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    begun = process.stdout.read(1)
+    process.send_signal(TERM)
+    document = json.loads(begun + process.stdout.read())
+
+    assert process.wait(PATIENCE_S) == 128 + TERM
+    assert len(document["files"][0]["findings"]) == 1000
+    assert process.stderr.read().endswith("terminated\n")
+
+
+def test_a_document_that_nobody_reads_keeps_no_process(desk: Desk) -> None:
+    """The second signal ends it at once, in the middle of a write."""
+    process = writing(desk)
+    assert process.stdout is not None
+    process.stdout.read(1)
+    process.send_signal(INT)
+    process.send_signal(TERM)
+
+    assert process.wait(PATIENCE_S) == 128 + TERM
