@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 
 from rlxdeploy.app.lab import Lab
 from rlxdeploy.app.recall import with_recalled
@@ -97,7 +96,7 @@ def compile_job(
     loaded = load_to_compile(request.inventory)
     lab.follow(loaded)
     secrets = fetched(loaded) if with_secrets else None
-    Thread(target=_load_afterwards, daemon=True).start()
+    lab.meanwhile = _load_afterwards
     loaded, survey = surveyed(loaded, request.survey, lab, say)
     from rlxdeploy.resolve.resolve import resolve  # noqa: PLC0415 - see _AFTERWARDS
 

@@ -1,11 +1,11 @@
 """The world as the use cases reach it: where sessions are opened, and what bounds them."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Self
 
 from rlxdeploy.edge.become import PasswordSession
@@ -41,6 +41,7 @@ class Lab:
     ) -> None:
         self.interpreter = interpreter
         self.stop = Event()
+        self.meanwhile: Callable[[], None] | None = None
         self._forks = forks
         self._table = Ssh()
         self._folder = Path()
@@ -74,9 +75,15 @@ class Lab:
         return PasswordSession(session, self._password) if self._password else session
 
     def expect(self, hosts: Iterable[Host]) -> None:
-        """Learn the ways to all of *hosts* together, before the first of them is reached."""
+        """Learn the ways to all of *hosts* together, before the first of them is reached.
+
+        What is to be done *meanwhile*, while hosts are talked to, begins now in a thread of its own.
+        """
         if remote := [host for host in hosts if not host.is_controller]:
             self._reach(remote).expect(remote, self.stop)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile:
+            Thread(target=meanwhile, daemon=True).start()
 
     def spare(self, refused: PasswordRefused) -> None:
         """Try the password no more on a host that has not taken it."""
