@@ -77,7 +77,7 @@ class Lab:
     def expect(self, hosts: Iterable[Host]) -> None:
         """Learn the ways to all of *hosts* together, before the first of them is reached.
 
-        What is to be done *meanwhile*, while hosts are talked to, begins now in a thread of its own.
+        What is to be done *meanwhile*, as hosts are talked to, begins now in a thread of its own.
         """
         if remote := [host for host in hosts if not host.is_controller]:
             self._reach(remote).expect(remote, self.stop)
