@@ -12,15 +12,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fleet.harness.fleet import Fleet
-from tests.fleet.trial import Trial, kill, tell
+from tests.fleet.trial import STAGES, Trial, kill, stage_of, tell
 
 SEED = 7
 # In all; and in each of the groups that share them, as most of a kill is waiting for timers.
 KILLS = 50
 GROUPS = 2
 IN_EACH = 3
-STAGES = ("survey", "preflight", "stage", "go", "join", "confirm")
-_LATEST_S = 60.0
 
 pytestmark = pytest.mark.timeout(400, func_only=True)
 
@@ -29,24 +27,6 @@ pytestmark = pytest.mark.timeout(400, func_only=True)
 def trial(fleet: Fleet) -> Iterator[Trial]:
     with fleet.lend(3) as hosts:
         yield Trial(fleet, hosts, "killed")
-
-
-def stage_of(trial: Trial, run: str) -> str:
-    """Return the stage of the apply that came after *run*, by its journal."""
-    events = trial.events()
-    if events[-1]["run"] == run:
-        return "survey"
-    stages = [event["stage"] for event in events if event["event"] == "stage"]
-    did = {event["did"] for event in events if event["event"] == "host"}
-    if events[-1]["event"] == "end":
-        return "end"
-    if "joined" in stages:
-        return "confirm"
-    if "join" in stages:
-        return "join"
-    if "told to go" in did:
-        return "go"
-    return "preflight" if stages[-1:] == ["preflight"] else "stage"
 
 
 class Lengths:
@@ -62,7 +42,7 @@ class Lengths:
         process = trial.start()
         stage, since = "survey", began
         while process.poll() is None:
-            now = stage_of(trial, run)
+            now = stage_of(trial.since(run))
             if now != stage:
                 if stage in self.seconds:
                     self.seconds[stage] = time.monotonic() - since
@@ -75,13 +55,10 @@ def killed_in(trial: Trial, wanted: str, after: float) -> str:
     """Start an apply, kill it so many seconds into a stage; return the stage that it was in."""
     run = trial.events()[-1]["run"]
     process = trial.start()
-    deadline = time.monotonic() + _LATEST_S
-    while stage_of(trial, run) != wanted and process.poll() is None:
-        assert time.monotonic() < deadline, wanted
-        time.sleep(0.001)
+    trial.await_stage(run, wanted, process)
     time.sleep(after)
     kill(process)
-    return stage_of(trial, run)
+    return stage_of(trial.since(run))
 
 
 def enough(killed: Counter[str]) -> bool:

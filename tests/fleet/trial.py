@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,10 @@ REVERT_S = 40
 TIMES = f"join_timeout = 38\nrevert_after = {REVERT_S}\n"
 # After the timer a group has to stop and to form anew, on a machine that others use too.
 SETTLED_S = REVERT_S + 90.0
+_LATEST_S = 60.0
+
+# What an apply goes through, by its journal.
+STAGES = ("survey", "preflight", "stage", "go", "join", "confirm")
 
 # What may not be there once a run is over, and which release stands.
 _LEFT = r"""
@@ -90,6 +95,18 @@ class Trial:
         told = [json.loads(line) for line in whole]
         return [event for event in told if event["run"] == told[-1]["run"]]
 
+    def since(self, run: str) -> list[dict[str, Any]]:
+        """Return the events of the run that came after *run*; none where there was none."""
+        events = self.events()
+        return [] if events[-1]["run"] == run else events
+
+    def await_stage(self, run: str, wanted: str, process: subprocess.Popen[str]) -> None:
+        """Wait until the apply that came after *run* is in the stage, or over."""
+        deadline = time.monotonic() + _LATEST_S
+        while stage_of(self.since(run)) != wanted and process.poll() is None:
+            assert time.monotonic() < deadline, wanted
+            time.sleep(0.001)
+
     def standings(self) -> list[Standing]:
         """Return what every host shows."""
         return [standing(host, self.desk.job) for host in self.hosts]
@@ -111,6 +128,22 @@ class Trial:
         release: str = self.desk.json("apply", "--yes")["release"]
         assert self.unsettled() == ""
         return release
+
+
+def stage_of(events: Sequence[dict[str, Any]]) -> str:
+    """Return the stage that an apply is in, by what its journal has told so far."""
+    stages = [event["stage"] for event in events if event["event"] == "stage"]
+    if not events:
+        return "survey"
+    if events[-1]["event"] == "end":
+        return "end"
+    if "joined" in stages:
+        return "confirm"
+    if "join" in stages:
+        return "join"
+    if any(event.get("did") == "told to go" for event in events):
+        return "go"
+    return "stage" if any(one.startswith("preflight ") for one in stages) else "preflight"
 
 
 def kill(process: subprocess.Popen[str]) -> None:

@@ -2,8 +2,8 @@
 
 It prints the port that it listens on at 127.0.0.1 and takes orders on stdin, each answered by one
 line of JSON: `cut N` ends the connection of the moment, or the next, once it has carried N bytes
-in both directions together; `pass` cuts nothing, and answers how many were cut since the last such
-order; `trace` answers when how many bytes had passed.
+in both directions together, counted from the order on; `pass` cuts nothing, and answers of each
+cut since the last such order when it came, and after how many bytes since then.
 """
 
 import asyncio
@@ -18,31 +18,29 @@ CHUNK = 4096
 
 @dataclass
 class Cutter:
-    """What is left to pass (None: everything), and what has passed since the last order."""
+    """What is left to pass (None: everything), and what has passed and was cut since `pass`."""
 
     address: str
     port: int
     left: int | None = None
     total: int = 0
-    cuts: int = 0
-    passed: list[tuple[float, int]] = field(default_factory=list)
+    cuts: list[tuple[float, int]] = field(default_factory=list)
 
     def order(self, line: str) -> object:
         """Do as told and return the answer."""
         word, _, number = line.strip().partition(" ")
-        if word == "trace":
-            return self.passed
-        self.left = int(number) if word == "cut" else None
-        cuts, self.cuts, self.total, self.passed = self.cuts, 0, 0, []
+        if word == "cut":
+            self.left = int(number)
+            return None
+        cuts, self.left, self.total, self.cuts = self.cuts, None, 0, []
         return cuts
 
     def allowed(self, data: bytes) -> bytes:
-        """Return as much of *data* as may still pass, and count it."""
-        data = data if self.left is None else data[: self.left]
-        self.total += len(data)
-        self.passed.append((time.time(), self.total))
+        """Return as much of *data* as may still pass."""
         if self.left is not None:
+            data = data[: self.left]
             self.left -= len(data)
+        self.total += len(data)
         return data
 
     async def serve(self, near: asyncio.StreamReader, to_near: asyncio.StreamWriter) -> None:
@@ -63,7 +61,8 @@ class Cutter:
             await sink.drain()
             if len(passing) < len(data) or self.left == 0:
                 # One cut an order: what comes after it passes.
-                self.left, self.cuts = None, self.cuts + 1
+                self.left = None
+                self.cuts.append((time.time(), self.total))
                 for writer in (sink, other):
                     writer.close()
                 return
