@@ -62,7 +62,7 @@ USAGE_EXIT = 64
 
 # Python looks for garbage at every 700th new object: a tenth of the time that it takes to load
 # modules, which make none.
-_FEW_COLLECTIONS = 50_000
+_FEW_COLLECTIONS = 200_000
 _Handler = Callable[[int, FrameType | None], None] | signal.Handlers
 
 

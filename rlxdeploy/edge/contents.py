@@ -61,6 +61,11 @@ class Payload:
         return self._contents[digest]
 
     @property
+    def stored(self) -> tuple[str, ...]:
+        """The digests of the files that a release of the host needs in its store."""
+        return tuple(file.digest for file in self._files.stored) if self._files else ()
+
+    @property
     def key(self) -> bytes:
         """The content of the job's key; raises KeyError where there is none."""
         if self._files is None or self._files.key is None:

@@ -40,12 +40,16 @@ def begun(part: HostPlan, payload: Payload) -> Iterator[str]:
 def finished(part: HostPlan, payload: Payload) -> Iterator[str]:
     """Yield the calls that make the files: releases first, which tell what the store is to keep."""
     yield from payload.calls()
-    for step in part.stage:
-        if isinstance(step, StageRelease):
-            yield _call("finish", step.release)
-    for step in part.stage:
-        if isinstance(step, StoreFile):
-            yield f"store {step.digest} {payload.place(step.digest)}"
+    releases = [step.release for step in part.stage if isinstance(step, StageRelease)]
+    sent = [step.digest for step in part.stage if isinstance(step, StoreFile)]
+    for release in releases:
+        yield _call("finish", release)
+    for digest in sent:
+        yield f"store {digest} {payload.place(digest)}"
+    if releases:
+        for digest in payload.stored:
+            if digest not in sent:
+                yield f"in_store {digest}"
 
 
 def _begun(release: StageRelease, payload: Payload) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 # The words are the data folder, the job, the unit folder, and the others in which its manager finds
 # drop-ins.  A job may write into its release, and as much as it likes: besides our two folders only
-# what the release came with is read.  GNU's find tells all but the digests by itself; others say
-# nothing when asked so.  Its patterns mean a path as it is written if that has none of *?[.
+# what the release came with is read.  A host without the job may have in its store what it needs.
+# GNU's find tells all but the digests by itself; others say nothing when asked so.  Its patterns
+# mean a path as it is written if that has none of *?[.
 LOOK = """\
 home=$1/$2; glob=$3/rlx-$2@
 for f in "$glob"*; do break; done
-[ -d "$home" ] || [ -e "$f" ] || [ -L "$f" ] || exit 0
+[ -d "$home" ] || [ -e "$f" ] || [ -L "$f" ] || [ -d "$1/store" ] || exit 0
 tag() { while IFS= read -r line || [ -n "$line" ]; do printf '%s|%s\\n' "$1" "$line"; done; }
 [ ! -f "$home/.revert/state" ] || sed -n 's/^release=/unconfirmed|/p' "$home/.revert/state"
 for kept in "$home/releases"/*/.outside; do

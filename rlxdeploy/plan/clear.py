@@ -17,7 +17,10 @@ def clearing(site: Site, job: JobSeen, why: str) -> HostPlan:
     """Return what leaves nothing of the job on a host; empty where there is nothing."""
     seen = tuple(one for one in job.ranks if one.active != "inactive" or one.enabled)
     ranks = tuple(one.rank for one in seen)
-    if not (ranks or own_files(job) or job.deployed or job.releases):
+    # What only lies in the store is no job's.
+    stored = f"{site.tree.data}/store/"
+    left = [path for path in own_files(job) if not path.startswith(stored)]
+    if not (ranks or left or job.deployed or job.releases):
         return HostPlan(site.host, site.tree, site.launch)
     running = [one.rank for one in seen if one.active in RUNNING]
     return HostPlan(

@@ -22,7 +22,7 @@ from rlxdeploy.errors import HostError, Locked, Overtaken, Refused, Unreachable
 from rlxdeploy.model.files import RemoteFile, RemoteFiles
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.plan import WayBack
-from rlxdeploy.model.step import PruneReleases
+from rlxdeploy.model.step import PruneReleases, StoreFile
 from tests.edge.deployment import QUICK, SHELLS, Lab, alive, listing
 
 
@@ -120,6 +120,23 @@ def test_a_stored_file_goes_with_the_last_release_that_names_it(lab: Lab) -> Non
 
     assert not stray.exists()
     assert len(list((lab.home.parent / "store").glob("[0-9a-f]*"))) == 1
+
+
+def test_a_stored_file_that_was_seen_and_has_gone_is_missed_before_go(lab: Lab) -> None:
+    """It was not sent, as the host had it; without it no rank of the release could start."""
+    up(lab)
+    (archive,) = (lab.home.parent / "store").glob("[0-9a-f]*")
+    files = lab.files("r2")
+    plan = lab.apply_plan(files)
+    part = plan.hosts[lab.name]
+    unsent = replace(part, stage=tuple(s for s in part.stage if not isinstance(s, StoreFile)))
+    plan = replace(plan, hosts={lab.name: unsent})
+
+    assert lab.carry_out(plan, files).outcomes.failed == {}
+    archive.unlink()
+    failed = lab.carry_out(plan, files).outcomes.failed[lab.name]
+    assert f"{archive} has gone since the plan was made" in failed.why
+    assert (lab.home / "current").readlink() == Path("releases/r2")
 
 
 def test_a_release_of_the_same_name_is_mended(lab: Lab) -> None:

@@ -335,6 +335,19 @@ def deployed(home: Path) -> Path:
     return job
 
 
+def test_what_lies_in_the_store_is_told_without_the_job(home: Path) -> None:
+    """Another job has brought it, or one before; of this job there is nothing."""
+    stored = home / ".local/share/rlx/store" / ("a" * 64)
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(b"archive")
+    job = ask(Enquiry("demo")).job
+
+    assert {path: seen.digest for path, seen in job.files.items()} == {
+        str(stored): hashlib.sha256(b"archive").hexdigest()
+    }
+    assert (job.deployed, job.current, job.releases, job.strays) == (None, "", (), ())
+
+
 @pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS.keys())
 def test_the_jobs_own_files_are_told(shell: tuple[str, ...], deployed: Path, home: Path) -> None:
     """Digest, mode, owner and size of each of our files; none of another job's, or of its own."""

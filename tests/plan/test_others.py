@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rlxdeploy.errors import CompileError
-from rlxdeploy.model.step import RemoveJob, StartRanks, StopRanks
-from rlxdeploy.model.survey import Survey
+from rlxdeploy.model.step import RemoveJob, StartRanks, StopRanks, StoreFile
+from rlxdeploy.model.survey import FileSeen, Survey
 from rlxdeploy.plan.make import make_plan
 from rlxdeploy.plan.others import plan_destroy, plan_restart, plan_stop
 from rlxdeploy.plan.rollback import plan_rollback
@@ -42,6 +42,21 @@ def test_a_destroy_leaves_nothing_and_is_empty_where_nothing_is() -> None:
     assert [row.action for row in plan.ranks] == ["stop"] * 4
     assert [row.action for row in plan_destroy(JOB, SITES, STOPPED, ORDER).ranks] == ["remove"] * 4
     assert plan_destroy(JOB, SITES, BARE, ORDER).empty
+
+
+def test_what_only_lies_in_the_store_is_no_job() -> None:
+    """A destroy leaves it, and a first apply need not bring it."""
+    archive = WORLD.render(1).hosts["a"].stored[0]
+    path = tree("process").stored(archive.digest)
+    stocked = replace(BARE.hosts["a"].job, files={path: FileSeen(archive.digest, 0o644, "root", 1)})
+    survey = replace(BARE, hosts={**BARE.hosts, "a": replace(BARE.hosts["a"], job=stocked)})
+    stages = {
+        name: [step for step in part.stage if isinstance(step, StoreFile)]
+        for name, part in make_plan(WORLD.resolution, WORLD.render, survey, ORDER).hosts.items()
+    }
+
+    assert plan_destroy(JOB, SITES, survey, ORDER).empty
+    assert stages == {"a": [], "b": [StoreFile(archive.digest, len(archive.content))]}
 
 
 def test_a_destroy_lists_all_that_goes_and_no_file_of_another_job() -> None:

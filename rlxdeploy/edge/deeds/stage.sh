@@ -194,6 +194,10 @@ store() { # digest offset bytes
   release_store
 }
 
+in_store() { # digest: it was there when the host was asked, and has not been sent
+  [ -f "$data/store/$1" ] || die "$data/store/$1 has gone since the plan was made; plan again"
+}
+
 is_stored() { # digest offset bytes
   [ -f "$data/store/$1" ] && pour "$2" "$3" 4>&1 | cmp -s - "$data/store/$1"
 }
