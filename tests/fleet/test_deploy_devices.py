@@ -10,7 +10,7 @@ from tests.fleet.harness.spec import HostSpec
 SMI = """\
 #!/bin/sh
 case $* in
-*--query-gpu*) echo "0, GPU-1, Tesla T4, 15360, [N/A]" ;;
+*--query-gpu*) echo "0, GPU-1, Tesla T4, 15360, [N/A], 00000000:0B:00.0" ;;
 -L) echo "GPU 0: Tesla T4 (UUID: GPU-1)" ;;
 esac
 """
