@@ -36,11 +36,12 @@ _OF_LOGINS = (
 )
 
 # The processes of logins, and those that ask or wait to ask again.  One that is just about to run
-# its program has no arguments yet, and ps shows its name in brackets.
+# its program has no arguments yet, and ps shows its name in brackets; one of systemd's says in
+# parentheses what it will be, and is told by that name once it is.
 _SESSIONS = (
     *(r"\(sd-pam\)", "sshd[:-].*", ".*systemd --user", ".*dbus-daemon --session.*"),
     *("sh -c .*", "ps -eo .*", "grep -vE .*", "sed .*", "sleep 1"),
-    r"\[(sh|ps|grep|sed)\]",
+    *(r"\[(sh|ps|grep|sed)\]", r"\([a-z][a-z0-9.@-]*\)"),
 )
 
 # All that can be left behind, one thing a line: files with owner, group, mode, size and content,

@@ -125,6 +125,8 @@ def test_a_refused_key_is_offered_once(tmp_path: Path, client: SshClient) -> Non
 
 
 MANY = 16  # more than sshd takes at once unless told otherwise: MaxStartups 10:30:100
+# Fewer are begun at once: a busy sshd counts a login for a moment after it has said yes.
+DOOR = "MaxStartups 10:100:10\n"
 
 
 WAYS = {
@@ -144,7 +146,7 @@ def test_no_more_than_a_few_stand_at_one_door(tmp_path: Path, way: str) -> None:
     key, visits = make_key(tmp_path / "key"), Visits()
     names = [f"n{number}" for number in range(MANY)]
     with (
-        running_daemon(tmp_path, [key], "MaxStartups 8:100:8\n") as (door, log),
+        running_daemon(tmp_path, [key], DOOR) as (door, log),
         running_sshd(tmp_path, "inner", [key], visits) as inner,
     ):
         port = way.format(door=door.port, inner=inner.port, folder=tmp_path)
@@ -170,7 +172,7 @@ def test_no_more_than_a_few_stand_at_one_door(tmp_path: Path, way: str) -> None:
 def test_the_keys_of_many_are_fetched_from_one_door(tmp_path: Path) -> None:
     """Making hosts known takes its turn too, and comes again where sshd hangs up."""
     names = [f"n{number}" for number in range(MANY)]
-    with running_daemon(tmp_path, [make_key(tmp_path / "key")], "MaxStartups 8:100:8\n") as (
+    with running_daemon(tmp_path, [make_key(tmp_path / "key")], DOOR) as (
         door,
         _,
     ):
