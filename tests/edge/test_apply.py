@@ -23,15 +23,7 @@ from rlxdeploy.model.files import RemoteFile, RemoteFiles
 from rlxdeploy.model.host import Host
 from rlxdeploy.model.plan import WayBack
 from rlxdeploy.model.step import PruneReleases, StoreFile
-from tests.edge.deployment import QUICK, SHELLS, Lab, alive, listing
-
-
-@pytest.fixture(params=list(SHELLS.values()), ids=list(SHELLS))
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    (tmp_path / "runtime").mkdir()
-    one = Lab(tmp_path, shell=request.param)
-    yield one
-    one.carry_out(one.destroy_plan((0, 1)))
+from tests.edge.deployment import QUICK, Lab, alive, listing
 
 
 def up(lab: Lab, release: str = "r1", files: RemoteFiles | None = None) -> RemoteFiles:

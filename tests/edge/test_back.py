@@ -6,17 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from rlxdeploy.edge.apply import Back, Carried, Manner, carried_out
 from rlxdeploy.model.files import RemoteFile, RemoteFiles
 from rlxdeploy.model.plan import Plan, WayBack
 from rlxdeploy.model.step import PruneReleases, RemoveJob, RestoreRelease, StartRanks, StopRanks
-from tests.edge.deployment import QUICK, SHELLS, Lab, alive, listing
+from tests.edge.deployment import QUICK, Lab, alive, listing
 
 PATIENCE_S = 60.0
 SOON_S, NEVER_S = 1, 600
@@ -29,14 +27,6 @@ if not os.path.exists(sys.argv[1]):
 time.sleep(600)
 """
 FAILING = (sys.executable, "-c", "raise SystemExit(3)")
-
-
-@pytest.fixture(params=list(SHELLS.values()), ids=list(SHELLS))
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    (tmp_path / "runtime").mkdir()
-    one = Lab(tmp_path, shell=request.param)
-    yield one
-    one.carry_out(one.destroy_plan((0, 1)))
 
 
 def with_way_back(plan: Plan, back: WayBack) -> Plan:

@@ -1,14 +1,9 @@
 """Contents on their way to a host: whatever a file holds, it arrives byte for byte."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from rlxdeploy.edge.contents import SEPARATOR, Payload
 from rlxdeploy.model.files import HostFiles, RemoteFile, RemoteFiles
 from rlxdeploy.model.step import InstallFile, ReleasedFile, StageRelease, StopRanks, SwitchRelease
-from tests.edge.deployment import SHELLS, Lab
+from tests.edge.deployment import Lab
 
 UNICODE = "".join(map(chr, (*range(0x20, 0x7F), *range(0x80, 0x2100)))).encode()
 CONTENTS = {
@@ -24,14 +19,6 @@ CONTENTS = {
     "large": b"0123456789abcde\n" * 8192,
     "after empty": b"\n",
 }
-
-
-@pytest.fixture(params=list(SHELLS.values()), ids=list(SHELLS))
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    (tmp_path / "runtime").mkdir()
-    one = Lab(tmp_path, shell=request.param)
-    yield one
-    one.carry_out(one.destroy_plan())
 
 
 def test_files_arrive_byte_for_byte_with_their_modes(lab: Lab) -> None:

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,18 +20,10 @@ from rlxdeploy.model.step import (
     StopRanks,
     SwitchRelease,
 )
-from tests.edge.deployment import SHELLS, Lab, listing
+from tests.edge.deployment import Lab, listing
 
 MARKER = "0123456789abcdef"
 PATIENCE_S = 15.0
-
-
-@pytest.fixture(params=list(SHELLS.values()), ids=list(SHELLS))
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    (tmp_path / "runtime").mkdir()
-    one = Lab(tmp_path, shell=request.param)
-    yield one
-    one.carry_out(one.destroy_plan())
 
 
 class Host:

@@ -1,6 +1,7 @@
 """A person at the controller: an inventory, the command `rlxdeploy`, and what hosts show of it."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -35,14 +36,16 @@ _OF_LOGINS = (
     "/run/motd.dynamic",
 )
 
-# The processes of logins, and those that ask or wait to ask again.  One that is just about to run
-# its program has no arguments yet, and ps shows its name in brackets; one of systemd's says in
-# parentheses what it will be, and is told by that name once it is.
+# The processes of logins, and those that ask or wait to ask again.
 _SESSIONS = (
     *(r"\(sd-pam\)", "sshd[:-].*", ".*systemd --user", ".*dbus-daemon --session.*"),
     *("sh -c .*", "ps -eo .*", "grep -vE .*", "sed .*", "sleep 1"),
-    *(r"\[(sh|ps|grep|sed)\]", r"\([a-z][a-z0-9.@-]*\)"),
 )
+
+# A process that is just about to run its program has a name in brackets, one of systemd's a name in
+# parentheses; what is there to stay has run it at one of the next looks.  Without systemd a host
+# has its container's own init, which is called so for good.
+_ABOUT_TO_RUN = re.compile(r"process \S+ +(?!\(sd-stubinit\))[\[(].*[\])]")
 
 # All that can be left behind, one thing a line: files with owner, group, mode, size and content,
 # units, timers, processes, ports, lingering.  /usr is too big for that; its layer is asked.
@@ -185,7 +188,16 @@ def footprint(host: Host) -> set[str]:
         " ".join(f"-o -path {path}" for path in paths) for paths in (_OF_ITS_OWN, _OF_LOGINS)
     )
     asked = _FOOTPRINT.format(own=own, logins=logins, sessions=f" ({'|'.join(_SESSIONS)})$")
-    return {*host.exec(("sh", "-c", asked)).stdout.splitlines(), *host.written("/usr")}
+
+    seen = set[str]()
+
+    def about_to_run() -> str:
+        seen.clear()
+        seen.update(host.exec(("sh", "-c", asked)).stdout.splitlines(), host.written("/usr"))
+        return ", ".join(filter(_ABOUT_TO_RUN.fullmatch, seen))
+
+    wait_until(about_to_run, REST_S)
+    return seen
 
 
 def standing(host: Host) -> str:

@@ -28,6 +28,8 @@ from rlxdeploy.model.host import Host
 
 _LOOK_S = 0.02
 _LAST_WORDS_S = 1.0
+# sshd counts a login as begun for a moment after it says yes; then it tells its other keys.
+_IS_OPENSSH, _SIGN, _SIGN_S = "remote software version OpenSSH", "hostkeys-00@openssh.com", 1.0
 # The exit status of an ssh that fails; other statuses are the command's.
 _SSH_ITSELF = 255
 _NEVER_ASK = {"SSH_ASKPASS_REQUIRE": "never"}
@@ -184,7 +186,7 @@ class OpenSshClient:
             return Path(self._folder.name) / str(next(self._numbers))
 
     def _await(self, link: MasterLink, before: MasterLink | None, deadline: float) -> None:
-        """Wait until the master listens, which it does once it is logged in."""
+        """Wait until the master listens, once it is logged in, and sshd counts it as such too."""
         while not link.socket.exists():
             if link.process.poll() is not None:
                 hop_before = before.hop if before else None
@@ -192,6 +194,11 @@ class OpenSshClient:
                 raise why_it_failed(link.said, link.hop, hop_before, known)
             if time.monotonic() > deadline:
                 raise Broken("connect", "no answer in time")
+            time.sleep(_LOOK_S)
+        until = min(deadline, time.monotonic() + _SIGN_S)
+        while _IS_OPENSSH in (said := link.said) and _SIGN not in said:
+            if link.process.poll() is not None or time.monotonic() > until:
+                return
             time.sleep(_LOOK_S)
 
 
