@@ -298,11 +298,13 @@ def test_an_unusable_answer_does_not_hurry_a_worker(answer: bytes) -> None:
         responder = threading.Thread(target=respond)
         responder.start()
         with pytest.raises(JoinTimeout, match="an answer that is none"):
-            ask(host, port, Plain(), until(0.7))
+            ask(host, port, Plain(), until(1.4))
         over.set()
         responder.join()
 
-    assert asked == [b"RLXQ"] * 3
+    assert set(asked) == {b"RLXQ"}
+    # Every 0.3 s at the most, whatever is answered; a busy machine may miss some beats.
+    assert 3 <= len(asked) <= 5
 
 
 def test_rank_0_answers_whoever_asks_while_it_waits(lan: Lan) -> None:
